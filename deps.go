@@ -1,0 +1,37 @@
+//go:build deps
+
+package deps
+
+import (
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/labstack/echo/v4"
+	_ "github.com/labstack/echo/v4/middleware"
+	_ "github.com/prometheus/alertmanager/template"
+	_ "github.com/prometheus/client_golang/api"
+	_ "github.com/prometheus/client_golang/api/prometheus/v1"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil"
+	_ "github.com/prometheus/common/config"
+	_ "github.com/prometheus/exporter-toolkit/web"
+	_ "github.com/prometheus/prometheus/promql"
+	_ "github.com/prometheus/prometheus/promql/parser"
+	_ "github.com/prometheus/prometheus/tsdb/chunks"
+	_ "github.com/prometheus/prometheus/tsdb/index"
+	_ "github.com/slack-go/slack"
+	_ "github.com/slack-go/slack/socketmode"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/yuin/goldmark"
+	_ "go.uber.org/goleak"
+	_ "go.uber.org/zap"
+	_ "go.uber.org/zap/exp/zapslog"
+	_ "go.yaml.in/yaml/v4"
+	_ "golang.org/x/image/font/gofont/goregular"
+	_ "golang.org/x/image/font/opentype"
+	_ "golang.org/x/image/vector"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/time/rate"
+)
