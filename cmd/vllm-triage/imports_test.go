@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,10 +63,8 @@ func fault(file, imported string) string {
 	if strings.HasSuffix(file, "_test.go") {
 		allowed = append(allowed, rule.tests...)
 	}
-	for _, folder := range allowed {
-		if folder == to {
-			return ""
-		}
+	if slices.Contains(allowed, to) {
+		return ""
 	}
 	return from + " must not import " + to
 }
