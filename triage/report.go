@@ -30,6 +30,8 @@ type Report struct {
 	Bottlenecks []Hypothesis `json:"bottlenecks"`
 	// Triggers is sorted by probability; it is never empty ("none" is an answer).
 	Triggers []Hypothesis `json:"triggers"`
+	// Residual is the probability that the bottleneck is something that the knowledge base does not know.
+	Residual float64 `json:"something_else"`
 	// Chain is the causal line, earliest link first: trigger, bottleneck, consequences.
 	Chain []ChainLink `json:"chain,omitempty"`
 	// RunnerUp says in one line why the second bottleneck lost; empty when there is no rival.

@@ -1,23 +1,25 @@
 package triage
 
+import "vllm-triage/triage/kb"
+
 // Unit is what a number of a signal counts. Renderers format by it.
-type Unit string
+type Unit = kb.Unit
 
 // The units of signals. Times are in seconds, shares are 0 to 1.
 const (
-	Seconds        Unit = "seconds"
-	Ratio          Unit = "ratio" // 0 to 1, shown as a percentage.
-	Requests       Unit = "requests"
-	RequestsPerSec Unit = "requests_per_second"
-	Tokens         Unit = "tokens"
-	TokensPerSec   Unit = "tokens_per_second"
-	PerSecond      Unit = "per_second"
-	Count          Unit = "count"
-	Times          Unit = "times" // A factor, shown as "3.2×".
-	Bytes          Unit = "bytes"
-	Timestamp      Unit = "timestamp" // Unix seconds.
-	Cores          Unit = "cores"
-	Celsius        Unit = "celsius"
-	Watts          Unit = "watts"
-	Megahertz      Unit = "megahertz"
+	Seconds        = kb.Seconds
+	Ratio          = kb.Ratio // 0 to 1, shown as a percentage.
+	Requests       = kb.Requests
+	RequestsPerSec = kb.RequestsPerSec
+	Tokens         = kb.Tokens
+	TokensPerSec   = kb.TokensPerSec
+	PerSecond      = kb.PerSecond
+	Count          = kb.Count
+	Times          = kb.Times // A factor, shown as "3.2×".
+	Bytes          = kb.Bytes
+	Timestamp      = kb.Timestamp // Unix seconds.
+	Cores          = kb.Cores
+	Celsius        = kb.Celsius
+	Watts          = kb.Watts
+	Megahertz      = kb.Megahertz
 )

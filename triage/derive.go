@@ -1,0 +1,421 @@
+package triage
+
+import (
+	"math"
+
+	"vllm-triage/promq"
+	"vllm-triage/triage/kb"
+)
+
+// ratios computes the signals that are one signal over another, point by point; windows pool them (see pooled).
+func (e *Engine) ratios(o *observations) {
+	for _, s := range e.kb.Signals {
+		if s.Ratio == nil {
+			continue
+		}
+		num, den := o.get(s.Ratio.Num), o.get(s.Ratio.Den)
+		x := &observation{sig: s, state: worseState(num, den)}
+		if x.state != Present {
+			x.why = firstWhy(num, den)
+			o.all[s.ID] = x
+			continue
+		}
+		x.expr = "(" + num.expr + ") / (" + den.expr + ")"
+		x.values = newSeries(o.grid.points())
+		for i := range x.values {
+			// A single event may start a rate; below one in ten minutes the quotient is noise.
+			if v := num.values[i] / den.values[i]; den.values[i] > 1.0/600 && v >= 0 && !math.IsInf(v, 0) {
+				x.values[i] = v
+			}
+		}
+		o.all[s.ID] = x
+	}
+}
+
+func worseState(xs ...*observation) State {
+	for _, want := range []State{Failed, Stale, Absent} {
+		for _, x := range xs {
+			if x.state == want {
+				return want
+			}
+		}
+	}
+	return Present
+}
+
+func firstWhy(xs ...*observation) string {
+	for _, x := range xs {
+		if x.state != Present {
+			return x.sig.ID + ": " + x.why
+		}
+	}
+	return ""
+}
+
+// deriveSeries computes the signals that follow from others point by point.
+func (e *Engine) deriveSeries(p *plan, o *observations) {
+	k := o.points(p.rate)
+	running, waiting := o.series("running"), o.series("waiting")
+	first, finished := o.series("first_tokens"), o.series("finished")
+
+	e.derive(o, "computed_prompt", func(i int) float64 { return computedPrompt(o, i) })
+	computed, generated := o.series("computed_prompt"), o.series("generation_tokens")
+	e.derive(o, "work", func(i int) float64 { return at(generated, i) + orZero(at(computed, i)) })
+	e.derive(o, "prefill_share", func(i int) float64 {
+		return over(at(computed, i), at(computed, i)+at(generated, i))
+	})
+	e.derive(o, "arrivals", func(i int) float64 {
+		return arrivals(running, waiting, first, finished, i, k, o.grid.step.Seconds())
+	})
+	arriving := o.series("arrivals")
+	e.derive(o, "queue_now", func(i int) float64 {
+		if at(waiting, i) == 0 {
+			return 0
+		}
+		return over(at(waiting, i), max(at(arriving, i), 0.02))
+	})
+	e.derive(o, "wait_share", func(i int) float64 {
+		all := at(waiting, i) + at(running, i)
+		if all == 0 {
+			return 0
+		}
+		return at(waiting, i) / all
+	})
+	deferred := o.series("waiting_deferred")
+	e.derive(o, "deferred_share", func(i int) float64 { return over(at(deferred, i), at(waiting, i)) })
+	e.derive(o, "tokens_per_arrival", func(i int) float64 { return over(at(generated, i), at(arriving, i)) })
+	e.derive(o, "tokens_per_running", func(i int) float64 { return over(at(generated, i), at(running, i)) })
+	kv, prompt := o.series("kv_usage_max"), o.series("prompt_length")
+	var lastPrompt float64
+	e.derive(o, "kv_headroom", func(i int) float64 {
+		if v := at(prompt, i); v > 0 {
+			lastPrompt = v
+		}
+		if o.pool.perReplica == 0 || lastPrompt == 0 {
+			return math.NaN()
+		}
+		return (1 - at(kv, i)) * o.pool.perReplica / lastPrompt
+	})
+	e.derive(o, "abandoned", func(i int) float64 {
+		if i < k {
+			return math.NaN()
+		}
+		// First tokens that neither finished nor are still running.
+		growth := (at(running, i) - at(running, i-k)) / (float64(k) * o.grid.step.Seconds())
+		if at(first, i) < 0.05 {
+			return math.NaN()
+		}
+		return min(max((at(first, i)-at(finished, i)-max(growth, 0))/at(first, i), 0), 1)
+	})
+	preempted := o.series("preemptions")
+	e.derive(o, "preempt_share", func(i int) float64 {
+		return over(at(preempted, i), max(orZero(at(first, i)), 0.1*orZero(at(arriving, i)), 0.02))
+	})
+	e.derive(o, "residence", func(i int) float64 { return over(at(running, i), max(at(finished, i), 0.01)) })
+}
+
+// derive computes one series; it is unknown where f is NaN, and its state follows from what it needs.
+func (e *Engine) derive(o *observations, id string, f func(i int) float64) {
+	s, ok := e.kb.Signal(id)
+	if !ok {
+		return
+	}
+	x, ok := e.begin(o, s)
+	if ok {
+		x.values = newSeries(o.grid.points())
+		for i := range x.values {
+			if v := f(i); !math.IsInf(v, 0) {
+				x.values[i] = v
+			}
+		}
+		if len(present(x.values)) == 0 {
+			x.state, x.why, x.values = Absent, "what it is computed from has no values", nil
+		}
+	}
+	o.all[id] = x
+}
+
+// begin makes the observation of a computed signal; ok is false when what it needs is not present.
+func (e *Engine) begin(o *observations, s kb.Signal) (x *observation, ok bool) {
+	needs := make([]*observation, 0, len(s.Needs))
+	for _, id := range s.Needs {
+		needs = append(needs, o.get(id))
+	}
+	x = &observation{sig: s, state: worseState(needs...)}
+	if x.state != Present {
+		x.why = firstWhy(needs...)
+		return x, false
+	}
+	if len(needs) > 0 {
+		x.expr = needs[0].expr
+	}
+	return x, true
+}
+
+// arrivals is how many requests arrive each second. Two lower bounds, of which the larger counts: flow balance (what
+// finished plus what piled up), which misses clients that leave, and first tokens plus the growth of the queue, which
+// misses prompts in prefill. n>1 counts sequences.
+func arrivals(running, waiting, first, finished []float64, i, k int, step float64) float64 {
+	if i < k {
+		return math.NaN()
+	}
+	span := float64(k) * step
+	pile := at(running, i) + at(waiting, i) - at(running, i-k) - at(waiting, i-k)
+	balance := at(finished, i) + pile/span
+	queue := at(first, i) + (at(waiting, i)-at(waiting, i-k))/span
+	switch {
+	case math.IsNaN(balance) && math.IsNaN(queue):
+		return math.NaN()
+	case math.IsNaN(balance):
+		return max(queue, 0)
+	case math.IsNaN(queue):
+		return max(balance, 0)
+	}
+	return max(balance, queue, 0)
+}
+
+// computedPrompt is the prompt tokens that had to be computed: counted by source from 0.16.0, before that the prompt
+// tokens less the share that the prefix cache had.
+func computedPrompt(o *observations, i int) float64 {
+	if v := o.series("prompt_tokens_computed"); v != nil {
+		return at(v, i)
+	}
+	all := at(o.series("prompt_tokens"), i)
+	if hit := at(o.series("prefix_hit_ratio"), i); !math.IsNaN(hit) {
+		return all * (1 - min(hit, 1))
+	}
+	return all
+}
+
+func at(v []float64, i int) float64 {
+	if i < 0 || i >= len(v) {
+		return math.NaN()
+	}
+	return v[i]
+}
+
+func orZero(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
+}
+
+func over(a, b float64) float64 {
+	if b <= 0 || math.IsNaN(b) {
+		return math.NaN()
+	}
+	return a / b
+}
+
+// deriveScalars computes the signals that are one figure for the whole incident.
+func (e *Engine) deriveScalars(p *plan, o *observations) {
+	for id, f := range map[string]func(*plan, *observations) map[string]float64{
+		"slot_plateau":         slotPlateau,
+		"limit_lowered":        limitLowered,
+		"stalled":              stalled,
+		"slow_per_work":        slowPerWork,
+		"frontend_gap":         frontendGap,
+		"requests_seen":        requestsSeen,
+		"restarts":             restarts,
+		"config_changes":       configChanges,
+		"replicas_down":        replicasDown,
+		"replicas_lost":        replicasLost,
+		"replica_load_skew":    replicaLoadSkew,
+		"replica_arrival_skew": replicaArrivalSkew,
+		"replica_itl_skew":     replicaITLSkew,
+		"replicas_gone":        replicasGone,
+		"lora_adapters":        loraAdapters,
+		"lora_max":             loraMax,
+		"lora_pressure":        loraPressure,
+		"kv_connector":         kvConnector,
+	} {
+		s, ok := e.kb.Signal(id)
+		if !ok {
+			continue
+		}
+		x, ok := e.begin(o, s)
+		if ok {
+			x.scalar = f(p, o)
+			if x.scalar == nil {
+				x.state, x.why = Absent, "what it is computed from has too few values"
+			}
+		}
+		o.all[id] = x
+	}
+}
+
+// slotPlateau looks for the signature of max_num_seqs, which no metric gives: running flat at its ceiling while requests
+// wait (reference: vllm-metrics §6.35). level is the plateau, spread how flat it is.
+func slotPlateau(_ *plan, o *observations) map[string]float64 {
+	running, waiting := o.late.of(o.series("running")), o.late.of(o.series("waiting"))
+	var flat []float64
+	for i := range running {
+		if at(waiting, i) >= 1 && !math.IsNaN(running[i]) {
+			flat = append(flat, running[i])
+		}
+	}
+	if len(flat) < 2 || promq.Median(flat) == 0 {
+		return map[string]float64{"level": 0, "spread": 1}
+	}
+	level := promq.Median(flat)
+	return map[string]float64{
+		"level":  level,
+		"spread": max(promq.Quantile(flat, 0.9)-promq.Quantile(flat, 0.1)-1, 0) / level,
+	}
+}
+
+// limitLowered compares the most that ran before with the ceiling that binds now.
+func limitLowered(_ *plan, o *observations) map[string]float64 {
+	plateau := slotPlateau(nil, o)
+	before := promq.Max(o.baseline.of(o.series("running")))
+	if plateau["level"] == 0 || math.IsNaN(before) {
+		return map[string]float64{"level": 0}
+	}
+	return map[string]float64{"level": before / plateau["level"], "base": 1}
+}
+
+// stalled is how long, up to the end, no token has come although requests run or wait.
+func stalled(p *plan, o *observations) map[string]float64 {
+	gen, prompt := o.series("generation_tokens"), o.series("prompt_tokens")
+	running, waiting := o.series("running"), o.series("waiting")
+	seconds := 0.0
+	for i := o.grid.points() - 1; i >= 0; i-- {
+		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !(at(running, i)+orZero(at(waiting, i)) > 0) {
+			break
+		}
+		// A rate of zero says that nothing happened for a whole rate window.
+		if seconds == 0 {
+			seconds = p.rate.Seconds()
+		}
+		seconds += o.grid.step.Seconds()
+	}
+	return map[string]float64{"level": seconds, "base": 0}
+}
+
+// slowPerWork asks whether steps take longer than the work in them explains: the growth of the inter-token latency over
+// the growth of what was processed. A busier server processes more tokens; a slower device takes longer for the same or less.
+func slowPerWork(_ *plan, o *observations) map[string]float64 {
+	itl := o.feature("itl", "ratio")
+	work := o.feature("work", "ratio")
+	if math.IsNaN(itl) || math.IsNaN(work) {
+		return nil
+	}
+	return map[string]float64{"level": itl / max(work, 0.2), "base": 1, "ratio": itl / max(work, 0.2)}
+}
+
+// frontendGap is the part of the time to first token that is neither queue nor prefill, as means of the same window.
+// While requests wait it is unknown: the queue time of those that wait is not observed yet (reference: vllm-metrics §4).
+func frontendGap(_ *plan, o *observations) map[string]float64 {
+	gap := func(r promRange) float64 {
+		return o.pooled(o.get("ttft"), r) - o.pooled(o.get("queue_time"), r) - o.pooled(o.get("prefill_time"), r)
+	}
+	now, before := gap(o.late), math.NaN()
+	if math.IsNaN(now) {
+		now = gap(o.window)
+	}
+	if o.baseline.len() > 0 {
+		before = max(gap(o.baseline), 0)
+	}
+	if math.IsNaN(now) {
+		return nil
+	}
+	now = max(now, 0)
+	ttft := o.pooled(o.get("ttft"), o.late)
+	out := map[string]float64{"level": now, "mean": now}
+	if !math.IsNaN(ttft) && ttft > 0 {
+		out["spread"] = min(now/ttft, 1) // Share of the time to first token.
+	}
+	if !math.IsNaN(before) {
+		out["base"], out["delta"] = before, now-before
+		out["ratio"] = (now + 0.05) / (before + 0.05)
+	}
+	return out
+}
+
+func requestsSeen(_ *plan, o *observations) map[string]float64 {
+	events := o.feature("first_tokens", "events")
+	if math.IsNaN(events) {
+		return nil
+	}
+	seconds := float64(o.window.len()) * o.grid.step.Seconds()
+	out := map[string]float64{"level": events + orZero(o.feature("waiting", "max")), "mean": events / max(seconds/60, 1e-9)}
+	if base := o.feature("first_tokens", "base"); !math.IsNaN(base) {
+		out["base"] = base * seconds
+	}
+	return out
+}
+
+// restarts counts process starts from shortly before the onset to the end.
+func restarts(p *plan, o *observations) map[string]float64 {
+	n := 0.0
+	for _, r := range o.restarts {
+		if r >= o.onsetIdx-o.points(p.rate+minuteOf) {
+			n++
+		}
+	}
+	return map[string]float64{"level": n, "base": 0}
+}
+
+func configChanges(_ *plan, o *observations) map[string]float64 {
+	if !o.configs.known {
+		return nil
+	}
+	return map[string]float64{"level": float64(len(o.configs.changed)), "base": 0}
+}
+
+// replicasDown counts targets of the scope that do not answer their scrape now.
+func replicasDown(_ *plan, o *observations) map[string]float64 {
+	up, targets := o.series("up"), o.series("targets")
+	last := len(up) - 1
+	if last < 0 {
+		return nil
+	}
+	now, all := at(up, last), at(targets, last)
+	if math.IsNaN(now) || math.IsNaN(all) {
+		// No target at all any more.
+		now, all = 0, orZero(promq.Max(present(targets)))
+	}
+	return map[string]float64{"level": all - now, "base": 0}
+}
+
+// replicasLost counts how many fewer replicas answer than in the baseline: down now, or gone from service discovery.
+func replicasLost(_ *plan, o *observations) map[string]float64 {
+	up := o.series("up")
+	if up == nil || o.baseline.len() == 0 {
+		return nil
+	}
+	before := promq.Median(present(o.baseline.of(up)))
+	now := promq.Min(present(o.window.of(up)))
+	last := at(up, len(up)-1)
+	if math.IsNaN(before) || math.IsNaN(now) {
+		return nil
+	}
+	return map[string]float64{"level": before - orZero(last), "max": before - now, "base": 0}
+}
+
+// replicasGone counts replicas that do not answer now, and those that service discovery dropped while others lack them:
+// a pod that is gone leaves no target behind.
+func replicasGone(p *plan, o *observations) map[string]float64 {
+	down := replicasDown(p, o)
+	if down == nil {
+		return nil
+	}
+	n := down["level"]
+	if lost := replicasLost(p, o); lost != nil && lost["level"] > n {
+		n = lost["level"]
+	}
+	return map[string]float64{"level": max(n, 0), "base": 0}
+}
+
+// kvConnector counts the signs that a KV connector is at work: look-ups in an external cache, transfers, requests that
+// wait for remote KV. The counters exist without a connector too; only movement tells.
+func kvConnector(_ *plan, o *observations) map[string]float64 {
+	n := 0.0
+	for _, id := range []string{"external_queries", "kv_transfers", "kv_fetch_waiting", "kv_transfer_failures"} {
+		if promq.Max(present(o.series(id))) > 0 {
+			n++
+		}
+	}
+	return map[string]float64{"level": n, "base": 0}
+}

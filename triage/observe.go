@@ -1,0 +1,270 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"vllm-triage/promq"
+	"vllm-triage/triage/kb"
+)
+
+// observe is the second stage: it reads every signal that exists in the scope, in parallel and bounded, finds the onset
+// and the windows in the data, then reads the replicas one by one, and computes what follows from both.
+func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observations {
+	o := &observations{grid: p.grid, all: map[string]*observation{}, onsets: map[string]int{}}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, s := range e.kb.Signals {
+		if !s.Queried() {
+			continue
+		}
+		wg.Go(func() {
+			x := e.read(ctx, log, p, s)
+			mu.Lock()
+			defer mu.Unlock()
+			o.all[s.ID] = x
+		})
+	}
+	wg.Go(func() {
+		c, pool := e.readConfig(ctx, log, p)
+		mu.Lock()
+		defer mu.Unlock()
+		o.configs, o.pool = c, pool
+	})
+	var firing []float64
+	wg.Go(func() { firing = e.readFiring(ctx, log, p) })
+	wg.Wait()
+
+	e.ratios(o)
+	o.findRestarts(p)
+	e.deriveSeries(p, o)
+	o.findWindows(p, firing)
+	e.readReplicas(ctx, log, p, o)
+	e.readLora(ctx, log, p, o)
+	e.deriveScalars(p, o)
+	return o
+}
+
+// read asks for one signal over the whole grid.
+func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *observation {
+	x := &observation{sig: s, expr: e.expression(p, s, nil)}
+	if x.expr == "" {
+		x.state, x.why = Absent, "no such metric in this scope"
+		return x
+	}
+	a := log.ranged(ctx, s.ID, x.expr, p.grid)
+	if a.err != nil {
+		x.state, x.why = Failed, failure(a.err)
+		return x
+	}
+	x.values = onGrid(a.value, p.grid)
+	have := present(x.values)
+	switch {
+	case len(have) == 0 && s.Scope == "target":
+		x.state, x.why = Absent, "no such metric for the targets of this scope"
+	case len(have) == 0:
+		x.state, x.why = Stale, "exported, but without a sample in the time looked at"
+	default:
+		x.state = Present
+	}
+	if x.state != Present {
+		x.values = nil
+	}
+	return x
+}
+
+// failure words a query error for people.
+func failure(err error) string {
+	switch {
+	case promq.IsTimeout(err):
+		return "the query timed out"
+	case promq.IsTooExpensive(err):
+		return "Prometheus refused the query as too expensive"
+	case promq.IsUnauthorized(err):
+		return "Prometheus refused the credentials"
+	case promq.IsUnavailable(err):
+		return "Prometheus could not be reached"
+	case promq.IsCanceled(err):
+		return "the query was cancelled"
+	case promq.IsBadQuery(err):
+		return "Prometheus refused the query"
+	}
+	return "the query failed"
+}
+
+// onGrid lays the only series of a matrix on the grid.
+func onGrid(v model.Value, g grid) []float64 {
+	m, ok := v.(model.Matrix)
+	if !ok || len(m) == 0 {
+		return newSeries(g.points())
+	}
+	return streamOnGrid(m[0], g)
+}
+
+func streamOnGrid(s *model.SampleStream, g grid) []float64 {
+	out := newSeries(g.points())
+	for _, x := range s.Values {
+		v := float64(x.Value)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		// Servers may align to the step: nearest point.
+		i := int(math.Round(float64(x.Timestamp.Time().Sub(g.start)) / float64(g.step)))
+		if i >= 0 && i < len(out) {
+			out[i] = v
+		}
+	}
+	return out
+}
+
+// readFiring reads when any alert of this scope fired: such times are no baseline.
+func (e *Engine) readFiring(ctx context.Context, log *queryLog, p *plan) []float64 {
+	if p.in.Scope.Model == "" {
+		return nil
+	}
+	expr, err := promq.AddMatchers(`count(ALERTS{alertstate="firing"})`, promq.Equal("model_name", p.in.Scope.Model))
+	if err != nil {
+		return nil
+	}
+	return onGrid(log.ranged(ctx, "alerts_firing", expr, p.grid).value, p.grid)
+}
+
+// configLabels are the fields of CacheConfig that change how a server behaves; target labels and fields that differ from
+// process to process are left out (vLLM config/cache.py, metrics_info).
+var configLabels = []string{
+	"block_size", "cache_dtype", "cpu_offload_gb", "enable_prefix_caching", "gpu_memory_utilization", "kv_cache_layout",
+	"kv_cache_max_concurrency", "kv_cache_memory_bytes", "kv_cache_size_tokens", "kv_offloading_backend",
+	"kv_offloading_size", "num_gpu_blocks", "num_gpu_blocks_override", "prefix_caching_hash_algo", "sliding_window",
+	"swap_space",
+}
+
+// configChange holds how the servers' cache configuration differs from before.
+type configChange struct {
+	known   bool
+	changed []fieldChange
+}
+
+type fieldChange struct{ field, before, after string }
+
+// kvPool is the size of the KV cache.
+type kvPool struct {
+	// tokens is how many tokens fit, summed over replicas; 0 when unknown.
+	tokens float64
+	// perReplica is the smallest replica's.
+	perReplica float64
+	blockSize  float64
+	blocks     float64
+}
+
+// readConfig reads vllm:cache_config_info at both ends of the look-back.
+func (e *Engine) readConfig(ctx context.Context, log *queryLog, p *plan) (configChange, kvPool) {
+	keys := p.targetKeys
+	if len(keys) == 0 || p.discovery != nil {
+		return configChange{}, kvPool{}
+	}
+	window := promDuration(2*time.Minute + 4*p.scrape)
+	info := "vllm:cache_config_info"
+	by := ""
+	for _, l := range configLabels {
+		by += l + ", "
+	}
+	at := func(t time.Time) model.Vector {
+		expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(%s[%s]) and on (%s) last_over_time(%s[%s])))",
+			by[:len(by)-2], info, window, joinNames(keys), e.selector(runningNames, p.scope), promDuration(e.opts.LookBack))
+		v, ok := log.instant(ctx, "config", expr, t).value.(model.Vector)
+		if !ok {
+			return nil
+		}
+		slices.SortFunc(v, func(a, b *model.Sample) int {
+			if a.Value != b.Value {
+				return int(b.Value - a.Value)
+			}
+			if a.Metric.Before(b.Metric) {
+				return -1
+			}
+			return 1
+		})
+		return v
+	}
+	after := at(p.end)
+	before := at(p.grid.start.Add(2*time.Minute + 4*p.scrape).Truncate(time.Second))
+	if len(after) == 0 {
+		after = before
+	}
+	var c configChange
+	if len(before) > 0 && len(after) > 0 {
+		c.known = true
+		for _, l := range configLabels {
+			b, a := valuesOf(before, l), valuesOf(after, l)
+			if b != a {
+				c.changed = append(c.changed, fieldChange{l, b, a})
+			}
+		}
+	}
+	return c, poolOf(after)
+}
+
+func joinNames(names []string) string {
+	out := ""
+	for i, n := range names {
+		if i > 0 {
+			out += ", "
+		}
+		out += n
+	}
+	return out
+}
+
+// valuesOf lists the distinct values of a label, sorted, as one string.
+func valuesOf(v model.Vector, label string) string {
+	var out []string
+	for _, s := range v {
+		if x := string(s.Metric[model.LabelName(label)]); !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	slices.Sort(out)
+	res := ""
+	for i, x := range out {
+		if i > 0 {
+			res += "|"
+		}
+		res += x
+	}
+	return res
+}
+
+// poolOf adds up the KV cache over replicas. num_gpu_blocks × block_size is the pool of one row; kv_cache_size_tokens (from
+// 0.24.0) is right for hybrid models too.
+func poolOf(v model.Vector) kvPool {
+	var p kvPool
+	for _, s := range v {
+		blocks, size := labelNumber(s.Metric, "num_gpu_blocks"), labelNumber(s.Metric, "block_size")
+		tokens := labelNumber(s.Metric, "kv_cache_size_tokens")
+		if tokens == 0 {
+			tokens = blocks * size
+		}
+		if tokens == 0 {
+			return kvPool{}
+		}
+		p.tokens += tokens * float64(s.Value)
+		if p.perReplica == 0 || tokens < p.perReplica {
+			p.perReplica, p.blocks, p.blockSize = tokens, blocks, size
+		}
+	}
+	return p
+}
+
+func labelNumber(m model.Metric, label string) float64 {
+	var f float64
+	if _, err := fmt.Sscanf(string(m[model.LabelName(label)]), "%g", &f); err != nil {
+		return 0
+	}
+	return f
+}

@@ -1,0 +1,67 @@
+package triage
+
+import (
+	"strconv"
+	"strings"
+)
+
+// version narrows the vLLM version from the metric names that exist: a name is exported from one version on, some went
+// away later, and V1 creates every series at start, so absence tells as well. It is a range: patch releases look alike.
+func (e *Engine) version(p *plan) VersionRange {
+	var v VersionRange
+	if len(p.names) == 0 {
+		return v
+	}
+	for _, f := range e.kb.Versions {
+		rest := strings.TrimPrefix(f.Name, "vllm:")
+		bare := strings.TrimSuffix(rest, "_total")
+		seen := p.names[f.Name] || p.names["vllm_"+rest] || p.names["ray_vllm_"+rest] || p.names["ray_vllm_"+bare]
+		switch {
+		case seen:
+			if v.Min == "" || versionLess(v.Min, f.Since) {
+				v.Min = f.Since
+			}
+			if f.Until != "" && (v.Max == "" || versionLess(f.Until, v.Max)) {
+				v.Max = f.Until
+			}
+		case f.Absent:
+			if v.Max == "" || versionLess(f.Since, v.Max) {
+				v.Max = f.Since // Exclusive, see Text.
+			}
+		}
+	}
+	switch {
+	case v.Min != "" && v.Max != "" && versionLess(v.Max, v.Min):
+		v.Text = "mixed: both " + v.Max + " and " + v.Min + " or newer export here"
+	case v.Min != "" && v.Max != "":
+		v.Text = "between " + v.Min + " and " + v.Max
+	case v.Min != "":
+		v.Text = v.Min + " or newer"
+	case v.Max != "":
+		v.Text = "older than " + v.Max
+	}
+	return v
+}
+
+// versionLess compares dotted numbers.
+func versionLess(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		n, m := part(x, i), part(y, i)
+		if n != m {
+			return n < m
+		}
+	}
+	return false
+}
+
+func part(v []string, i int) int {
+	if i >= len(v) {
+		return 0
+	}
+	n, err := strconv.Atoi(v[i])
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,303 @@
+package triage
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"vllm-triage/triage/kb"
+)
+
+const (
+	// familyDiscount is what each further predicate of a family still counts: facts that come from one mechanism are one
+	// fact told several times (reference: ranking §3.6).
+	familyDiscount = 0.4
+	// maxScore caps a cause's log-odds: no finite amount of evidence is certainty.
+	maxScore = 6
+	// leak is the score of "something else": what no cause of the knowledge base explains.
+	leak = 0.5
+	// refuted is the score of a cause whose hard condition does not hold.
+	refuted = -6
+)
+
+// weighed is the outcome of the third stage.
+type weighed struct {
+	bottlenecks []scored // Sorted by probability.
+	triggers    []scored
+	// residual is the probability of "something else" on the bottleneck axis.
+	residual float64
+	// unchecked lists causes that lack a signal that they need.
+	unchecked []scored
+}
+
+// scored is one cause with the sum of its evidence.
+type scored struct {
+	cause       kb.Cause
+	prior       float64
+	score       float64
+	lines       []line
+	coverage    float64
+	families    int // Families that support it.
+	probability float64
+	refuted     *kb.Condition // The hard condition that does not hold.
+	missing     string        // The needed signal that is not present.
+}
+
+// line is one predicate with what it came to.
+type line struct {
+	p      kb.Predicate
+	value  float64 // -1 to 1; NaN is unknown.
+	weight float64 // Log-odds after the family discount; 0 when unknown.
+}
+
+// weigh is the third stage: it sums the evidence for and against each cause, lets bottlenecks and triggers compete
+// jointly, and turns scores into probabilities.
+func (e *Engine) weigh(p *plan, o *observations) *weighed {
+	w := &weighed{}
+	for _, c := range e.kb.Causes {
+		s := e.score(p, o, c)
+		switch {
+		case s.missing != "":
+			w.unchecked = append(w.unchecked, s)
+		case c.Axis == kb.Bottleneck:
+			w.bottlenecks = append(w.bottlenecks, s)
+		default:
+			w.triggers = append(w.triggers, s)
+		}
+	}
+	w.compete()
+	explainAway(w)
+	w.compete()
+	return w
+}
+
+// score sums the evidence of one cause.
+func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
+	s := scored{cause: c, prior: c.Prior + alertShift(p.in, c)}
+	for _, id := range c.Needs {
+		if o.get(id).state != Present {
+			s.missing = id
+			return s
+		}
+	}
+	keys, known := 0, 0
+	for _, pr := range c.Evidence {
+		l := line{p: pr, value: o.test(pr)}
+		if !math.IsNaN(l.value) {
+			l.weight = interpolate(l.value, pr.Against, pr.For)
+		}
+		if pr.Key {
+			keys++
+			if !math.IsNaN(l.value) {
+				known++
+			}
+		}
+		s.lines = append(s.lines, l)
+	}
+	discountFamilies(s.lines)
+	s.score = s.prior
+	supporting := map[string]bool{}
+	for _, l := range s.lines {
+		s.score += l.weight
+		if l.weight > 0.3 {
+			supporting[l.p.Family] = true
+		}
+	}
+	s.families = len(supporting)
+	s.coverage = 1
+	if keys > 0 {
+		s.coverage = float64(known) / float64(keys)
+	}
+	for i := range c.Requires {
+		if !o.holds(c.Requires[i]) {
+			s.refuted = &c.Requires[i]
+			s.score = refuted
+			break
+		}
+	}
+	s.score = min(max(s.score, -maxScore), maxScore)
+	return s
+}
+
+// alertShift is the small shift of the prior by what alerted.
+func alertShift(in Incident, c kb.Cause) float64 {
+	shift := 0.0
+	for _, a := range in.Alerts {
+		if a.Status != StatusFiring {
+			continue
+		}
+		for _, pattern := range c.AlertPatterns() {
+			if pattern.Matches(a.Name) && math.Abs(pattern.Shift) > math.Abs(shift) {
+				shift = pattern.Shift
+			}
+		}
+	}
+	return shift
+}
+
+// test evaluates a predicate: -1 to 1, NaN when a guard does not hold or a feature is unknown.
+func (o *observations) test(p kb.Predicate) float64 {
+	for _, c := range p.When {
+		if v := o.feature(c.Signal, c.Feature); math.IsNaN(v) || !within(v, c) {
+			return math.NaN()
+		}
+	}
+	out := o.value(p.Test)
+	for _, t := range p.All {
+		v := o.value(t)
+		if math.IsNaN(v) {
+			// An unknown conjunct cannot lift the others, but a known "no" is a no.
+			if out >= 0 {
+				out = math.NaN()
+			}
+			continue
+		}
+		if math.IsNaN(out) {
+			if v < 0 {
+				out = v
+			}
+			continue
+		}
+		out = min(out, v)
+	}
+	return out
+}
+
+// value maps a feature to -1 (No or beyond) … 1 (Yes or beyond).
+func (o *observations) value(t kb.Test) float64 {
+	v := o.feature(t.Signal, t.Feature)
+	if math.IsNaN(v) {
+		return v
+	}
+	return min(max(2*(v-*t.No)/(*t.Yes-*t.No)-1, -1), 1)
+}
+
+// holds says whether a hard condition holds; an unknown feature does not refute unless the condition wants it known.
+func (o *observations) holds(c kb.Condition) bool {
+	v := o.feature(c.Signal, c.Feature)
+	if math.IsNaN(v) {
+		return !c.Known
+	}
+	return within(v, c)
+}
+
+func within(v float64, c kb.Condition) bool {
+	return (c.Min == nil || v >= *c.Min) && (c.Max == nil || v <= *c.Max)
+}
+
+func interpolate(v, against, support float64) float64 {
+	if v >= 0 {
+		return v * support
+	}
+	return -v * against
+}
+
+// discountFamilies leaves the strongest line of a family as it is and shrinks each further one.
+func discountFamilies(lines []line) {
+	byFamily := map[string][]int{}
+	for i, l := range lines {
+		if l.weight != 0 {
+			byFamily[l.p.Family] = append(byFamily[l.p.Family], i)
+		}
+	}
+	for _, idx := range byFamily {
+		slices.SortStableFunc(idx, func(a, b int) int {
+			return cmp.Compare(math.Abs(lines[b].weight), math.Abs(lines[a].weight))
+		})
+		factor := 1.0
+		for _, i := range idx {
+			lines[i].weight *= factor
+			factor *= familyDiscount
+		}
+	}
+}
+
+// affinity is how well a bottleneck and a trigger go together, in log-odds.
+func affinity(b, t kb.Cause) float64 {
+	k := b.With[t.ID] + t.With[b.ID]
+	switch {
+	case b.Kind == kb.Saturation && t.Kind == kb.NoTrigger:
+		k -= 1.5 // Saturation wants a driver.
+	case b.Kind == kb.Service && t.Kind == kb.NoTrigger:
+		k += 0.5
+	case b.Kind == kb.Service && t.Kind == kb.Workload:
+		k -= 1
+	case b.Kind == kb.Quiet && t.Kind == kb.NoTrigger:
+		k += 0.5
+	}
+	return k
+}
+
+// compete turns scores into probabilities: a softmax over all pairs of a bottleneck and a trigger, "something else"
+// included on both axes, marginalised to each.
+func (w *weighed) compete() {
+	bn, tn := len(w.bottlenecks), len(w.triggers)
+	pb, pt := make([]float64, bn+1), make([]float64, tn+1)
+	total := 0.0
+	for i := 0; i <= bn; i++ {
+		for j := 0; j <= tn; j++ {
+			s := 0.0
+			if i < bn {
+				s += w.bottlenecks[i].score
+			} else {
+				s += leak
+			}
+			if j < tn {
+				s += w.triggers[j].score
+			} else {
+				s += leak - 0.5
+			}
+			if i < bn && j < tn {
+				s += affinity(w.bottlenecks[i].cause, w.triggers[j].cause)
+			}
+			x := math.Exp(s)
+			pb[i] += x
+			pt[j] += x
+			total += x
+		}
+	}
+	for i := range w.bottlenecks {
+		w.bottlenecks[i].probability = pb[i] / total
+	}
+	for j := range w.triggers {
+		w.triggers[j].probability = pt[j] / total
+	}
+	w.residual = pb[bn] / total
+	sortScored(w.bottlenecks)
+	sortScored(w.triggers)
+}
+
+func sortScored(s []scored) {
+	slices.SortStableFunc(s, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.probability, a.probability), cmp.Compare(a.cause.ID, b.cause.ID))
+	})
+}
+
+// explainAway takes from a cause what a likely parent explains: a prefill overload ends with the KV cache full, and the
+// full cache is then a consequence.
+func explainAway(w *weighed) {
+	p := map[string]float64{}
+	for _, s := range w.bottlenecks {
+		p[s.cause.ID] = s.probability
+	}
+	for i := range w.bottlenecks {
+		s := &w.bottlenecks[i]
+		if s.refuted != nil {
+			continue
+		}
+		most := 0.0
+		for _, parent := range s.cause.Parents {
+			most = max(most, p[parent])
+		}
+		if most >= 0.3 {
+			s.score = max(s.score-1.5*most, -maxScore)
+			s.lines = append(s.lines, line{
+				p: kb.Predicate{
+					ID: "explained_away", Family: "explained_away",
+					Say: "a more basic cause explains this as its consequence",
+				},
+				value: -1, weight: -1.5 * most,
+			})
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package triage
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"vllm-triage/promq"
+)
+
+// onsetSignals are the symptoms whose deviation dates the incident, with the direction that hurts: +1 up, -1 down.
+// Latencies of finished requests are left out: they are a whole request late.
+var onsetSignals = []struct {
+	id  string
+	dir int
+}{
+	{"waiting", +1},
+	{"running", +1},
+	{"kv_usage_max", +1},
+	{"waiting_deferred", +1},
+	{"ttft", +1},
+	{"itl", +1},
+	{"up", -1},
+	{"serving", -1},
+	{"finished_error", +1},
+	{"http_5xx", +1},
+	{"request_rejections", +1},
+	{"preemptions", +1},
+}
+
+const (
+	// maxOnsetLead is how long before the alert's condition the onset may lie.
+	maxOnsetLead = 45 * time.Minute
+	// minBasePoints is how many samples a baseline needs.
+	minBasePoints = 4
+)
+
+// findWindows dates the onset and lays the incident window, its late part and the baseline.
+func (o *observations) findWindows(p *plan, firing []float64) {
+	n := o.grid.points()
+	active := o.index(p.active)
+	earliest := max(active-o.points(maxOnsetLead), 0)
+
+	onset := -1
+	for _, s := range onsetSignals {
+		i, ok := o.deviatesSince(s.id, s.dir, earliest, active)
+		if !ok {
+			continue
+		}
+		o.onsets[s.id] = i
+		if onset < 0 || i < onset {
+			onset = i
+		}
+	}
+	o.uncertainty = p.scrape
+	if onset < 0 {
+		onset = active
+		if p.in.For > 0 {
+			onset = o.index(p.end.Add(-p.in.For))
+		}
+		o.uncertainty = p.scrape + p.rate
+	}
+	// Signals that matter to the chain but do not date the incident get their own onset too.
+	for _, id := range []string{"arrivals", "prompt_length", "output_length", "tokens_per_arrival", "params_n", "prefix_hit_ratio"} {
+		dir := +1
+		if id == "prefix_hit_ratio" {
+			dir = -1
+		}
+		if i, ok := o.deviatesSince(id, dir, earliest, active); ok {
+			o.onsets[id] = i
+		}
+	}
+	onset = min(onset, n-2)
+	if floor := o.index(p.end.Add(-6 * time.Hour)); onset < floor {
+		onset = floor
+	}
+	o.onsetIdx = max(onset, 0)
+	o.onset = o.time(o.onsetIdx)
+	o.window = promRange{o.onsetIdx, n}
+	o.late = o.lateOf(p)
+	o.baseline = o.baselineOf(p, firing)
+	if o.baseline.len() < minBasePoints {
+		o.baseline = promRange{}
+		if o.noBase == "" {
+			o.noBase = "there is too little data before the onset"
+		}
+	}
+}
+
+// deviatesSince returns the grid index from which a signal has been off and stayed off until the end: at least two of
+// three neighbouring points beyond the median of what was before by four robust standard deviations and the signal's
+// floor. earliest bounds how far back it may lie; active is when the alert's condition began.
+func (o *observations) deviatesSince(id string, dir, earliest, active int) (int, bool) {
+	v := o.series(id)
+	if v == nil {
+		return 0, false
+	}
+	floor := o.get(id).sig.Floor
+	limit := func(before []float64) (float64, bool) {
+		have := present(before)
+		if len(have) < minBasePoints {
+			return 0, false
+		}
+		gap := max(4*promq.Spread(have), floor, 0.15*math.Abs(promq.Median(have)))
+		return promq.Median(have) + float64(dir)*gap, true
+	}
+	off := func(x, lim float64) bool { return !math.IsNaN(x) && (x-lim)*float64(dir) > 0 }
+
+	// What was before is taken twice: roughly, up to the alert's condition, then up to the onset found.
+	before := max(active-o.points(time.Minute), minBasePoints)
+	at := -1
+	for range 2 {
+		lim, ok := limit(v[:min(before, len(v))])
+		if !ok {
+			return 0, false
+		}
+		at = runBackward(v, earliest, func(x float64) bool { return off(x, lim) })
+		if at < 0 {
+			return 0, false
+		}
+		if at < minBasePoints {
+			break
+		}
+		before = at
+	}
+	return at, at >= 0
+}
+
+// runBackward walks back from the end while of every three neighbouring known points two are off, and returns the first
+// point of that run. It needs the run to hold in the last quarter of the points and to be at least two points long.
+func runBackward(v []float64, earliest int, off func(float64) bool) int {
+	first, count, misses := -1, 0, 0
+	for i := len(v) - 1; i >= earliest; i-- {
+		if math.IsNaN(v[i]) {
+			continue
+		}
+		if off(v[i]) {
+			first = i
+			count++
+			misses = 0
+			continue
+		}
+		if misses++; misses >= 2 {
+			break
+		}
+	}
+	if count < 2 {
+		return -1
+	}
+	return first
+}
+
+// lateOf is the settled half of the incident: after the last replica came back, clear of the rate window's ramp where the
+// incident is long enough, at least three points.
+func (o *observations) lateOf(p *plan) promRange {
+	n := o.grid.points()
+	from := o.onsetIdx
+	if o.returned > from && o.returned < n-2 {
+		from = o.returned
+	}
+	mid := from + (n-from)/2
+	ramp := from + o.points(p.rate)
+	start := max(mid, min(ramp, n-o.points(p.rate)))
+	return promRange{max(min(start, n-3), 0), n}
+}
+
+// baselineOf is what lies before the onset: as long as the incident or longer, without the guard around the onset,
+// without restarts and, where enough remains, without times at which alerts fired.
+func (o *observations) baselineOf(p *plan, firing []float64) promRange {
+	guard := 1 + o.points(p.scrape)
+	end := o.onsetIdx - guard + 1
+	begin := 0
+	if o.window.len() < o.points(20*time.Minute) {
+		begin = max(end-o.points(time.Hour), 0)
+	}
+	if running := o.series("serving"); running != nil {
+		for begin < end && math.IsNaN(running[begin]) {
+			begin++
+		}
+	}
+	for _, r := range o.restarts {
+		// A restart well before the onset: what came after it is the baseline; one beside the onset belongs to the incident.
+		if r > begin && r < end {
+			if end-r >= 2*minBasePoints && o.time(end).Sub(o.time(r)) > 5*time.Minute {
+				begin = r + o.points(p.rate)
+			} else {
+				end = r - guard
+			}
+		}
+	}
+	if cut := lastFiring(firing, begin, end); cut > 0 {
+		if end-cut >= max(2*minBasePoints, (end-begin)/2) {
+			begin = cut
+		}
+	}
+	if end <= begin {
+		o.noBase = "the data begins with the incident"
+		return promRange{}
+	}
+	return promRange{begin, end}
+}
+
+// lastFiring is the index after the last point of [from, to) at which an alert fired.
+func lastFiring(firing []float64, from, to int) int {
+	for i := min(to, len(firing)) - 1; i >= max(from, 0); i-- {
+		if firing[i] > 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// findRestarts notes when a replica's process start time moved and when the last replica came back.
+func (o *observations) findRestarts(p *plan) {
+	if v := o.series("start_time"); v != nil {
+		last := math.NaN()
+		for i, x := range v {
+			if math.IsNaN(x) {
+				continue
+			}
+			if !math.IsNaN(last) && x > last+1 {
+				at := o.index(time.Unix(int64(x), 0))
+				if !slices.Contains(o.restarts, at) {
+					o.restarts = append(o.restarts, max(at, 0))
+				}
+				o.returned = max(o.returned, i)
+			}
+			last = x
+		}
+	}
+	// Without process metrics (several API servers), a replica that serves again after it was gone tells the same.
+	if v := o.series("up"); v != nil {
+		for i := 1; i < len(v); i++ {
+			if !math.IsNaN(v[i]) && !math.IsNaN(v[i-1]) && v[i] > v[i-1] && i > o.points(p.scrape) {
+				o.returned = max(o.returned, i)
+			}
+		}
+	}
+}
