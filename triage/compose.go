@@ -190,8 +190,8 @@ func (o *observations) during(p kb.Predicate) float64 {
 	switch p.Feature {
 	case "max", "peak":
 		return o.feature(p.Signal, "max")
-	case "min":
-		return o.feature(p.Signal, "min")
+	case "min", "high":
+		return o.feature(p.Signal, p.Feature)
 	case "mean", "events":
 		return o.feature(p.Signal, p.Feature)
 	default:

@@ -86,6 +86,7 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 	e.derive(o, "tokens_per_arrival", func(i int) float64 { return over(at(generated, i), at(arriving, i)) })
 	e.derive(o, "tokens_per_running", func(i int) float64 { return over(at(generated, i), at(running, i)) })
 	kv, prompt := o.series("kv_usage_max"), o.series("prompt_length")
+	kv = rollingMax(kv, k) // Usage drops after each preemption; what it reached is what was asked for.
 	var lastPrompt float64
 	e.derive(o, "kv_headroom", func(i int) float64 {
 		if v := at(prompt, i); v > 0 {

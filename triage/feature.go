@@ -27,6 +27,8 @@ func (o *observations) feature(id, name string) float64 {
 		return o.pooled(x, o.late)
 	case "mean":
 		return o.pooled(x, o.window)
+	case "high":
+		return promq.Quantile(o.late.of(x.values), 0.9)
 	case "max":
 		return promq.Max(o.window.of(x.values))
 	case "min":
@@ -83,6 +85,12 @@ func (o *observations) pooled(x *observation, r promRange) float64 {
 		num, den := o.series(q.Num), o.series(q.Den)
 		if num == nil || den == nil {
 			return math.NaN()
+		}
+		enough := func(r promRange) bool {
+			return promq.Mean(r.of(den))*float64(r.len())*o.grid.step.Seconds() >= q.MinEvents
+		}
+		if r == o.late && !enough(r) {
+			r = o.window // Too few events in the settled part: all of the incident.
 		}
 		a, b := promq.Mean(r.of(num)), promq.Mean(r.of(den))
 		if events := b * float64(r.len()) * o.grid.step.Seconds(); !(events >= q.MinEvents) || b <= 0 {

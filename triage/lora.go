@@ -4,44 +4,45 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
 )
 
-// loraUse is what vllm:lora_requests_info says at one moment: the labels list the adapters, the value is when they were
-// current. Old label sets are never removed, so only each target's newest counts (reference: vllm-metrics §6.27).
+// loraUse is what vllm:lora_requests_info says of a time: the labels list adapters with live requests, the value is when
+// that set was current. Old sets are never removed, so only those updated in the time count (reference: vllm-metrics §6.27).
 type loraUse struct {
 	known    bool
-	adapters float64 // Most adapters with live requests on one replica.
+	adapters float64 // Different adapters in use.
 	slots    float64 // max_lora; 0 when unknown.
 }
 
-// readLora reads the adapters at the end and before the onset.
+// readLora reads which adapters were in use in the incident and in the baseline.
 func (e *Engine) readLora(ctx context.Context, log *queryLog, p *plan, o *observations) {
-	if !p.names["vllm:lora_requests_info"] && len(p.targetKeys) > 0 {
-		// The series carry no model_name: discovery by model cannot see them.
-		o.lora, o.loraBefore = e.loraAt(ctx, log, p, p.end, o.late), loraUse{}
-		if o.lora.known && o.baseline.len() > 0 {
-			o.loraBefore = e.loraAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0)), o.baseline)
-		}
+	if len(p.targetKeys) == 0 {
+		return
+	}
+	o.lora = e.loraIn(ctx, log, p, o, o.window)
+	if o.lora.known && o.baseline.len() > 0 {
+		o.loraBefore = e.loraIn(ctx, log, p, o, o.baseline)
 	}
 }
 
-func (e *Engine) loraAt(ctx context.Context, log *queryLog, p *plan, at time.Time, in promRange) loraUse {
+// loraIn collects the adapters whose label sets were updated in a range of the grid.
+func (e *Engine) loraIn(ctx context.Context, log *queryLog, p *plan, o *observations, in promRange) loraUse {
 	var use loraUse
 	keys := joinNames(p.targetKeys)
 	const info = "vllm:lora_requests_info"
-	window := promDuration(max(time.Duration(in.len())*o0step(p), p.rate))
-	expr := fmt.Sprintf("topk(8, (%s == on (%s) group_left max by (%s) (%s)) and on (%s) last_over_time(%s[%s]))",
-		info, keys, keys, info, keys, e.selector(runningNames, p.scope), window)
-	v, ok := log.instant(ctx, "lora", expr, at).value.(model.Vector)
+	from, to := o.time(in.from), o.time(max(in.to-1, in.from))
+	expr := fmt.Sprintf(
+		"topk(50, max by (running_lora_adapters, waiting_lora_adapters, max_lora) (%s and on (%s) last_over_time(%s[%s])) > %d)",
+		info, keys, e.selector(runningNames, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
+	v, ok := log.instant(ctx, "lora", expr, to).value.(model.Vector)
 	if !ok || len(v) == 0 {
 		return use
 	}
 	use.known = true
+	names := map[string]bool{}
 	for _, s := range v {
-		names := map[string]bool{}
 		for _, l := range []model.LabelName{"running_lora_adapters", "waiting_lora_adapters"} {
 			for n := range strings.SplitSeq(string(s.Metric[l]), ",") {
 				if n = strings.TrimSpace(n); n != "" {
@@ -49,15 +50,13 @@ func (e *Engine) loraAt(ctx context.Context, log *queryLog, p *plan, at time.Tim
 				}
 			}
 		}
-		use.adapters = max(use.adapters, float64(len(names)))
 		if m := labelNumber(s.Metric, "max_lora"); m > 0 && (use.slots == 0 || m < use.slots) {
 			use.slots = m
 		}
 	}
+	use.adapters = float64(len(names))
 	return use
 }
-
-func o0step(p *plan) time.Duration { return p.grid.step }
 
 func loraAdapters(_ *plan, o *observations) map[string]float64 {
 	if !o.lora.known {

@@ -16,6 +16,8 @@ const (
 	maxScore = 6
 	// leak is the score of "something else": what no cause of the knowledge base explains.
 	leak = 0.5
+	// explained is what a likely parent takes from the score of its consequence.
+	explained = 2.0
 	// refuted is the score of a cause whose hard condition does not hold.
 	refuted = -6
 )
@@ -289,14 +291,15 @@ func explainAway(w *weighed) {
 		for _, parent := range s.cause.Parents {
 			most = max(most, p[parent])
 		}
-		if most >= 0.3 {
-			s.score = max(s.score-1.5*most, -maxScore)
+		if most >= 0.1 {
+			most = min(most/0.25, 1)
+			s.score = max(s.score-explained*most, -maxScore)
 			s.lines = append(s.lines, line{
 				p: kb.Predicate{
 					ID: "explained_away", Family: "explained_away",
 					Say: "a more basic cause explains this as its consequence",
 				},
-				value: -1, weight: -1.5 * most,
+				value: -1, weight: -explained * most,
 			})
 		}
 	}

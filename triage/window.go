@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vllm-triage/promq"
+	"vllm-triage/triage/kb"
 )
 
 // onsetSignals are the symptoms whose deviation dates the incident, with the direction that hurts: +1 up, -1 down.
@@ -26,6 +27,7 @@ var onsetSignals = []struct {
 	{"http_5xx", +1},
 	{"request_rejections", +1},
 	{"preemptions", +1},
+	{"abandoned", +1},
 }
 
 const (
@@ -57,6 +59,9 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 		onset = active
 		if p.in.For > 0 {
 			onset = o.index(p.end.Add(-p.in.For))
+		} else if p.in.Status == StatusAdhoc {
+			// Nothing deviates and nobody said when: the last five minutes, but never more than half of the data.
+			onset = max(onset, n/2)
 		}
 		o.uncertainty = p.scrape + p.rate
 	}
@@ -70,7 +75,7 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 			o.onsets[id] = i
 		}
 	}
-	onset = min(onset, n-2)
+	onset = min(o.beforeOutage(onset), n-2)
 	if floor := o.index(p.end.Add(-6 * time.Hour)); onset < floor {
 		onset = floor
 	}
@@ -91,30 +96,41 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 // three neighbouring points beyond the median of what was before by four robust standard deviations and the signal's
 // floor. earliest bounds how far back it may lie; active is when the alert's condition began.
 func (o *observations) deviatesSince(id string, dir, earliest, active int) (int, bool) {
+	x := o.get(id)
 	v := o.series(id)
 	if v == nil {
 		return 0, false
 	}
-	floor := o.get(id).sig.Floor
-	limit := func(before []float64) (float64, bool) {
-		have := present(before)
+	if x.sig.Class == kb.StateClass && dir > 0 {
+		// A gauge that touches its ceiling again and again is at its ceiling: usage drops after every preemption.
+		v = rollingMax(v, 4)
+	}
+	// What was before is not known yet: it is taken up to the alert's condition first, or, for a question without an
+	// alert, up to ever earlier moments; then up to the onset found.
+	n := len(v)
+	for _, before := range []int{active - o.points(time.Minute), n * 3 / 4, n / 2, n / 3, n / 4} {
+		if before < minBasePoints || before >= n-1 {
+			continue
+		}
+		if at, ok := settleOnset(v, dir, x.sig.Floor, earliest, before); ok {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// settleOnset finds the run of deviating points at the end of a series, twice: with the points up to before as what was
+// before, then with those up to the run found.
+func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int, bool) {
+	at := -1
+	for range 2 {
+		have := present(v[:before])
 		if len(have) < minBasePoints {
 			return 0, false
 		}
-		gap := max(4*promq.Spread(have), floor, 0.15*math.Abs(promq.Median(have)))
-		return promq.Median(have) + float64(dir)*gap, true
-	}
-	off := func(x, lim float64) bool { return !math.IsNaN(x) && (x-lim)*float64(dir) > 0 }
-
-	// What was before is taken twice: roughly, up to the alert's condition, then up to the onset found.
-	before := max(active-o.points(time.Minute), minBasePoints)
-	at := -1
-	for range 2 {
-		lim, ok := limit(v[:min(before, len(v))])
-		if !ok {
-			return 0, false
-		}
-		at = runBackward(v, earliest, func(x float64) bool { return off(x, lim) })
+		median := promq.Median(have)
+		limit := median + float64(dir)*max(4*promq.Spread(have), floor, 0.15*math.Abs(median))
+		at = runBackward(v, earliest, func(x float64) bool { return (x-limit)*float64(dir) > 0 })
 		if at < 0 {
 			return 0, false
 		}
@@ -123,7 +139,20 @@ func (o *observations) deviatesSince(id string, dir, earliest, active int) (int,
 		}
 		before = at
 	}
-	return at, at >= 0
+	return at, true
+}
+
+// rollingMax is the largest of each point and the k-1 before it.
+func rollingMax(v []float64, k int) []float64 {
+	out := newSeries(len(v))
+	for i := range v {
+		for j := max(i-k+1, 0); j <= i; j++ {
+			if !math.IsNaN(v[j]) && (math.IsNaN(out[i]) || v[j] > out[i]) {
+				out[i] = v[j]
+			}
+		}
+	}
+	return out
 }
 
 // runBackward walks back from the end while of every three neighbouring known points two are off, and returns the first
@@ -236,4 +265,22 @@ func (o *observations) findRestarts(p *plan) {
 			}
 		}
 	}
+}
+
+// beforeOutage moves an onset that lies right behind an outage to where the outage began: a restart and what follows from
+// it are one incident.
+func (o *observations) beforeOutage(onset int) int {
+	up := o.series("up")
+	if up == nil || o.returned == 0 || onset > o.returned+o.points(2*time.Minute) || onset < 0 {
+		return onset
+	}
+	full := promq.Max(present(up))
+	i := o.returned - 1
+	for i > 0 && !(at(up, i) >= full) {
+		i--
+	}
+	if i+1 < o.returned && i+1 < onset {
+		return i + 1
+	}
+	return onset
 }

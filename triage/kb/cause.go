@@ -275,6 +275,7 @@ func (c Condition) validate(b *Base, where string) error {
 //
 //	level   its value in the late half of the incident window (median; pooled for ratios)
 //	mean    its mean over the incident window
+//	high    its 90th percentile in the late half: what a gauge that bounces off its ceiling reaches
 //	max     its largest value in the incident window
 //	min     its smallest value there
 //	base    its level in the baseline (median; pooled for ratios)
@@ -290,7 +291,7 @@ func (c Condition) validate(b *Base, where string) error {
 //	events  how many events the incident window holds (counters)
 func Features() []string {
 	return []string{
-		"level", "mean", "max", "min", "base", "ratio", "delta", "z", "peak", "slope", "spread", "zeros", "onset", "skew",
+		"level", "mean", "high", "max", "min", "base", "ratio", "delta", "z", "peak", "slope", "spread", "zeros", "onset", "skew",
 		"events",
 	}
 }

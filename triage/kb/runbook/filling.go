@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -85,8 +87,14 @@ func (in *Filling) check() error {
 	if strings.ContainsFunc(in.Matchers, hidden) {
 		return fmt.Errorf("fill runbook: matchers %q hold control characters", in.Matchers)
 	}
-	if _, err := parser.NewParser(parser.Options{}).ParseMetricSelector("x{" + in.Matchers + "}"); err != nil {
+	// The last matcher must survive: else a brace or a comment in the text ends the selector early.
+	const last = "zz_end"
+	got, err := parser.NewParser(parser.Options{}).ParseMetricSelector("x{" + in.Matchers + "," + last + `="1"}`)
+	if err != nil {
 		return fmt.Errorf("fill runbook: matchers %q are not PromQL: %w", in.Matchers, err)
+	}
+	if !slices.ContainsFunc(got, func(m *labels.Matcher) bool { return m.Name == last }) {
+		return fmt.Errorf("fill runbook: matchers %q end their selector early", in.Matchers)
 	}
 	return nil
 }
