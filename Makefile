@@ -94,7 +94,7 @@ image: ## Build the container image (needs Docker).
 sbom: $(CYCLONEDX) ## Write the CycloneDX SBOM and the licence list to dist/.
 	@mkdir -p dist
 	CGO_ENABLED=0 $(CYCLONEDX) app -json -licenses -std -main cmd/vllm-triage -output dist/sbom.cdx.json .
-	@go run ./deploy/sbom dist/sbom.cdx.json > dist/licences.txt
+	@go run ./deploy/licences dist/sbom.cdx.json > dist/licences.txt
 	@echo "dist/sbom.cdx.json, dist/licences.txt"
 
 .PHONY: tools
