@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"os"
-	"regexp"
 	"testing"
 
 	"github.com/slack-go/slack"
@@ -33,7 +32,7 @@ func TestSlackManifestsKeepSlacksLimits(t *testing.T) {
 		require.LessOrEqual(t, len(m.Display.Description), 140)
 		require.GreaterOrEqual(t, len(m.Display.LongDescription), 174, "Slack wants 174 characters or none")
 		require.LessOrEqual(t, len(m.Display.LongDescription), 4000)
-		require.Regexp(t, regexp.MustCompile(`^[a-z0-9._-]{1,80}$`), m.Features.BotUser.DisplayName)
+		require.Regexp(t, `^[a-z0-9._-]{1,80}$`, m.Features.BotUser.DisplayName)
 		require.Len(t, m.Features.SlashCommands, 1)
 		command := m.Features.SlashCommands[0]
 		require.LessOrEqual(t, len(command.Command), 32)
