@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vllm-triage/notify"
+	"vllm-triage/notify/console"
+	"vllm-triage/promq"
+	"vllm-triage/promq/recording"
+	"vllm-triage/triage"
+)
+
+func runReplay(ctx context.Context, env environment) error {
+	fs := flags(env, "replay", "", `Triage a recorded incident, as of the moment its webhook was received: nothing later is read.
+
+A recording is a directory with tsdb/ (Prometheus blocks), recording.json and webhooks/.`)
+	dir := fs.String("recording", "", "`directory` of the recording")
+	webhook := fs.String("webhook", "", "webhook `file`, a path or a name in webhooks/; or ask ad hoc with --model and --at")
+	model := fs.String("model", "", "model to ask about")
+	at := fs.String("at", "", "`time` to ask about, RFC 3339")
+	output := fs.String("output", "text", "`format`: text or json")
+	lang := fs.String("lang", "en", "language of the text: en or ko")
+	dirKB := fs.String("knowledge", "", "directory with causes and signals that override or add to the built-in ones")
+	if _, err := parse(fs, env.args); err != nil {
+		return err
+	}
+	if *dir == "" {
+		return usagef("--recording is missing")
+	}
+	if (*webhook == "") == (*model == "" && *at == "") {
+		return usagef("give either --webhook or --model and --at")
+	}
+	base, err := loadKnowledge(*dirKB)
+	if err != nil {
+		return err
+	}
+	var incidents []triage.Incident
+	if *webhook != "" {
+		incidents, err = recordedIncidents(*dir, *webhook)
+	} else {
+		var t time.Time
+		if t, err = time.Parse(time.RFC3339, *at); err != nil {
+			return usagef("--at is not an RFC 3339 time such as 2026-11-29T14:05:00Z: %w", err)
+		}
+		incidents = []triage.Incident{triage.NewAdhoc(triage.Scope{Model: *model}, t, 0)}
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := recording.Open(filepath.Join(*dir, "tsdb"))
+	if err != nil {
+		return err
+	}
+	for _, in := range incidents {
+		client, err := promq.NewClient(promq.Config{
+			URL: "http://recording", HTTP: promq.DefaultHTTP(), RoundTripper: rec.RoundTripper(in.Now),
+		})
+		if err != nil {
+			return err
+		}
+		report, err := triage.NewEngine(base, client, triage.Options{}).Triage(ctx, in)
+		if err != nil {
+			return err
+		}
+		if err := printReport(env.stdout, report, *output, *lang); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordingFile is recording.json, as far as a replay needs it.
+type recordingFile struct {
+	Webhooks []struct {
+		File       string    `json:"file"`
+		ReceivedAt time.Time `json:"received_at"`
+	} `json:"webhooks"`
+}
+
+// recordedIncidents reads a webhook of a recording together with the moment it was received.
+func recordedIncidents(dir, webhook string) ([]triage.Incident, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, "recording.json")) //nolint:gosec // The user names the directory.
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	var meta recordingFile
+	if err := json.Unmarshal(raw, &meta); err != nil {
+		return nil, fmt.Errorf("read recording.json: %w", err)
+	}
+	path := webhook
+	body, err := os.ReadFile(path) //nolint:gosec // The user names the file.
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(webhook) == webhook {
+		path = filepath.Join(dir, "webhooks", webhook)
+		body, err = os.ReadFile(path) //nolint:gosec // As above.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read webhook: %w", err)
+	}
+	payload, err := triage.ParsePayload(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, w := range meta.Webhooks {
+		if w.File == filepath.Base(path) {
+			return triage.NewIncidents(payload, w.ReceivedAt), nil
+		}
+	}
+	return nil, fmt.Errorf("recording.json does not say when %s was received", filepath.Base(path))
+}
+
+// printReport writes a report in the format asked for.
+func printReport(w io.Writer, r triage.Report, format, lang string) error {
+	switch format {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	case "text":
+		m := notify.NewMessage(r, notify.Options{Language: lang})
+		_, err := console.New(w, console.Auto).Post(context.Background(), "", m)
+		return err
+	default:
+		return usagef("--output is %q, want text or json", format)
+	}
+}
