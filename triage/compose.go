@@ -237,17 +237,14 @@ func (c configChange) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// where names the replicas that a cause is about, or nothing when it is about all of them.
+// where names the replicas that a cause is about; a place without an instance means all of them.
 func (o *observations) where(p *plan, c kb.Cause) []Place {
 	whole := []Place{{Model: p.scope.Model}}
-	if c.Place != "replicas" && len(o.replicas) < 2 {
-		if len(o.replicas) == 1 {
-			return placesOf(o.replicas, p.scope.Model)
-		}
-		return whole
+	if len(o.replicas) == 1 && c.Where != "" {
+		return placesOf(o.replicas, p.scope.Model)
 	}
-	rs := o.deviating(p, c)
-	if len(rs) == 0 || (c.Place != "replicas" && len(rs) == len(o.replicas)) {
+	rs := o.deviating(c)
+	if len(rs) == 0 || c.Place != "replicas" && len(rs) == len(o.replicas) {
 		return whole
 	}
 	return placesOf(rs, p.scope.Model)

@@ -8,20 +8,70 @@ import (
 	"vllm-triage/triage/kb"
 )
 
-// deviating lists the replicas that a cause is about, by the signals of the cause that have a per-replica view.
-func (o *observations) deviating(p *plan, c kb.Cause) []replica {
-	switch c.ID {
-	case "replica_down", "replica_loss", "restart":
-		return o.downReplicas()
-	case "replica_imbalance", "routing_change":
-		if r, f := o.worst("load", 1, o.late); f >= 1.5 {
-			return []replica{r}
-		}
+// deviating lists the replicas that a cause is about: those that show it at least half as strongly as the one that shows
+// it most. It is empty when no replica stands out.
+func (o *observations) deviating(c kb.Cause) []replica {
+	switch c.Where {
+	case "":
 		return nil
+	case "up":
+		return o.downReplicas()
+	}
+	if c.ID == "engine_stalled" {
+		return o.stalledReplicas()
+	}
+	type excess struct {
+		r replica
+		x float64
+	}
+	var all []excess
+	worst := 0.0
+	for _, r := range o.replicas {
+		x := o.excess(r, c.Where, c.Place == "replicas")
+		if math.IsNaN(x) {
+			continue
+		}
+		all = append(all, excess{r, x})
+		worst = max(worst, x)
 	}
 	var out []replica
+	for _, e := range all {
+		if worst >= math.Log(1.4) && e.x >= worst/2 {
+			out = append(out, e.r)
+		}
+	}
+	return out
+}
+
+// excess is how far a replica is above its own baseline, or, for causes about single replicas and where there is no
+// baseline, above its peers: the logarithm of the factor, the signal's floor added on both sides.
+func (o *observations) excess(r replica, signal string, peers bool) float64 {
+	floor := 1.0
+	if s, ok := o.all[signal]; ok {
+		floor = s.sig.Floor
+	}
+	now := o.replicaLevel(r, signal, o.late)
+	before := o.replicaLevel(r, signal, o.baseline)
+	if peers || math.IsNaN(before) {
+		var others []float64
+		for _, x := range o.replicas {
+			if x.key != r.key {
+				others = append(others, o.replicaLevel(x, signal, o.late))
+			}
+		}
+		before = promq.Median(others)
+	}
+	if math.IsNaN(now) {
+		return math.NaN()
+	}
+	return math.Log((now + floor) / (orZero(before) + floor))
+}
+
+// stalledReplicas lists the replicas that hold requests and produce no token.
+func (o *observations) stalledReplicas() []replica {
+	var out []replica
 	for _, r := range o.replicas {
-		if o.concerned(r, c) {
+		if lastKnown(r.series("generation_tokens")) == 0 && o.replicaLevel(r, "load", o.late) > 0 {
 			out = append(out, r)
 		}
 	}
@@ -36,9 +86,8 @@ func (o *observations) downReplicas() []replica {
 		if up == nil {
 			continue
 		}
-		last := lastKnown(up)
 		gone := math.IsNaN(at(up, len(up)-1)) && len(present(up)) > 0
-		if last == 0 || gone {
+		if lastKnown(up) == 0 || gone {
 			now = append(now, r)
 		} else if promq.Min(present(o.window.of(up))) == 0 {
 			during = append(during, r)
@@ -57,33 +106,4 @@ func lastKnown(v []float64) float64 {
 		}
 	}
 	return math.NaN()
-}
-
-// placeSignals are the per-replica signals by which a replica is seen to take part.
-var placeSignals = []string{"waiting", "kv_usage", "itl", "running"}
-
-// concerned says whether a replica shows the cause: of the per-replica signals that deviate for the scope as a whole, it
-// deviates in at least one itself.
-func (o *observations) concerned(r replica, c kb.Cause) bool {
-	for _, id := range placeSignals {
-		if !slices.Contains(c.Explains, id) && !evidenceOf(c, id) {
-			continue
-		}
-		now, before := o.replicaLevel(r, id, o.late), o.replicaLevel(r, id, o.baseline)
-		floor := o.get(id).sig.Floor
-		if math.IsNaN(now) {
-			continue
-		}
-		if math.IsNaN(before) {
-			before = 0
-		}
-		if now-before > max(floor, 0.5*before) {
-			return true
-		}
-	}
-	return false
-}
-
-func evidenceOf(c kb.Cause, id string) bool {
-	return slices.ContainsFunc(c.Evidence, func(p kb.Predicate) bool { return p.Signal == id })
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -252,16 +251,10 @@ func replicaITLSkew(_ *plan, o *observations) map[string]float64 {
 // placesOf names replicas for people, at most 20.
 func placesOf(rs []replica, scopeModel string) []Place {
 	out := make([]Place, 0, len(rs))
-	for _, r := range rs {
+	for _, r := range rs[:min(len(rs), 20)] {
 		p := r.place
 		p.Model = scopeModel
-		if p.Engine == "0" && !strings.Contains(r.key, "\x00\x001") {
-			p.Engine = "0"
-		}
 		out = append(out, p)
-	}
-	if len(out) > 20 {
-		out = out[:20]
 	}
 	return out
 }

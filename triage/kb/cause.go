@@ -56,8 +56,11 @@ type Cause struct {
 	Parents []string `yaml:"parents"`
 	// With shifts the joint score of this cause together with one of the other axis, in log-odds.
 	With map[string]float64 `yaml:"with"`
-	// Replica says that the cause is about single replicas: its place is the replicas that deviate.
+	// Place is "replicas" when the cause is about single replicas even if all of them show it, else "scope".
 	Place string `yaml:"place"`
+	// Where is the per-replica signal by which the replicas concerned are told: running, waiting, kv_usage, itl, load
+	// (running and waiting) or up. Empty: the cause has no place of its own.
+	Where string `yaml:"where"`
 	// Panels are the signals to draw for this cause, best first.
 	Panels   []string  `yaml:"panels"`
 	Actions  []Action  `yaml:"actions"`
@@ -181,6 +184,9 @@ func (c Cause) validate(b *Base) error {
 	}
 	if !slices.Contains([]string{"", "scope", "replicas"}, c.Place) {
 		bad("place %q is not scope or replicas", c.Place)
+	}
+	if !slices.Contains([]string{"", "running", "waiting", "kv_usage", "itl", "load", "up"}, c.Where) {
+		bad("where %q is not running, waiting, kv_usage, itl, load or up", c.Where)
 	}
 	for _, id := range slices.Concat(c.Needs, c.Panels) {
 		if _, ok := b.Signal(id); !ok {
