@@ -77,7 +77,7 @@ bench: ## Run the benchmarks: BENCH=regexp chooses, BENCHTIME=1s.
 	  go test "$$dir" -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem </dev/null || exit 1; done
 
 .PHONY: rules
-rules: ## Check Prometheus rules, Alertmanager configuration, dashboards, manifests and chart.
+rules: $(HELM) ## Check Prometheus rules, Alertmanager configuration, dashboards, manifests and chart.
 	go test -count=1 ./deploy/...
 
 .PHONY: vuln
@@ -98,7 +98,7 @@ sbom: $(CYCLONEDX) ## Write the CycloneDX SBOM and the licence list to dist/.
 	@echo "dist/sbom.cdx.json, dist/licences.txt"
 
 .PHONY: tools
-tools: $(GOLANGCI) $(CYCLONEDX) $(GOVULNCHECK) ## Compile the pinned tools into bin/tools.
+tools: $(GOLANGCI) $(HELM) $(CYCLONEDX) $(GOVULNCHECK) ## Compile the pinned tools into bin/tools.
 
 .PHONY: clean
 clean: ## Remove what was built, the tools included.
