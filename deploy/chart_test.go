@@ -151,7 +151,7 @@ func TestChartCarriesTheRules(t *testing.T) {
 	for _, group := range got["PrometheusRule"].Spec.Groups {
 		for _, r := range group.Rules {
 			shipped++
-			require.NotContains(t, r.Annotations["runbook_url"], "vllm-triage.example.org")
+			require.NotContains(t, r.Annotations["runbook_url"], "triage.example.org")
 		}
 	}
 	want := 0

@@ -124,7 +124,7 @@ func TestAlertsCarryWhatPeopleNeed(t *testing.T) {
 			link, err := url.Parse(r.Annotations["runbook_url"])
 			require.NoError(t, err, name)
 			require.Equal(t, "https", link.Scheme, name)
-			require.Equal(t, "vllm-triage.example.org", link.Host, "%s: the one host that readers replace", name)
+			require.Equal(t, "triage.example.org", link.Host, "%s: the one host that readers replace", name)
 			if cause, ok := strings.CutPrefix(link.Path, "/runbooks/"); ok {
 				require.FileExists(t, filepath.Join("..", "triage", "kb", "causes", cause+".yaml"), name)
 				continue
