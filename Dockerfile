@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 #
 # A static binary on an empty base: no shell, no package manager, user 65532, fine with a read-only root file system.
-# The store wants a writable directory: mount one at /data (`storage: sqlite:/data/vllm-triage.db`) or use PostgreSQL.
+# The store wants a writable directory: mount one at /data (`storage: sqlite:///data/vllm-triage.db`) or use PostgreSQL.
 #
 #   make image                                  # or: docker build --build-arg VERSION=v1.2.3 -t vllm-triage .
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges -v triage:/data -p 9099:9099 \
