@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"vllm-triage/promq"
 	"vllm-triage/triage/kb"
 )
@@ -40,6 +42,7 @@ type observations struct {
 	restarts         []int // Grid indexes at which a replica's process started anew.
 	returned         int   // Grid index at which the last replica came back after it was down; 0 when none did.
 	configs          configChange
+	configAfter      model.Vector // Cache configurations at the end.
 	pool             kvPool
 	lora, loraBefore loraUse
 }

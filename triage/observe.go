@@ -32,10 +32,10 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		})
 	}
 	wg.Go(func() {
-		c, pool := e.readConfig(ctx, log, p)
+		after := e.configAt(ctx, log, p, p.end)
 		mu.Lock()
 		defer mu.Unlock()
-		o.configs, o.pool = c, pool
+		o.configAfter, o.pool = after, poolOf(after)
 	})
 	var firing []float64
 	wg.Go(func() { firing = e.readFiring(ctx, log, p) })
@@ -45,8 +45,12 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	o.findRestarts(p)
 	e.deriveSeries(p, o)
 	o.findWindows(p, firing)
-	e.readReplicas(ctx, log, p, o)
-	e.readLora(ctx, log, p, o)
+	wg.Go(func() { e.readReplicas(ctx, log, p, o) })
+	wg.Go(func() {
+		o.configs = compareConfigs(e.configAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0))), o.configAfter)
+	})
+	wg.Go(func() { e.readLora(ctx, log, p, o) })
+	wg.Wait()
 	e.deriveScalars(p, o)
 	return o
 }
@@ -162,52 +166,44 @@ type kvPool struct {
 	blocks     float64
 }
 
-// readConfig reads vllm:cache_config_info at both ends of the look-back.
-func (e *Engine) readConfig(ctx context.Context, log *queryLog, p *plan) (configChange, kvPool) {
+// configAt reads the label sets of vllm:cache_config_info of the scope at one moment, most frequent first.
+func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Time) model.Vector {
 	keys := p.targetKeys
 	if len(keys) == 0 || p.discovery != nil {
-		return configChange{}, kvPool{}
+		return nil
 	}
-	window := promDuration(2*time.Minute + 4*p.scrape)
-	info := "vllm:cache_config_info"
-	by := ""
-	for _, l := range configLabels {
-		by += l + ", "
+	expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(vllm:cache_config_info[%s]) and on (%s) last_over_time(%s[%s])))",
+		joinNames(configLabels), promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
+		promDuration(e.opts.LookBack))
+	v, ok := log.instant(ctx, "config", expr, t).value.(model.Vector)
+	if !ok {
+		return nil
 	}
-	at := func(t time.Time) model.Vector {
-		expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(%s[%s]) and on (%s) last_over_time(%s[%s])))",
-			by[:len(by)-2], info, window, joinNames(keys), e.selector(runningNames, p.scope), promDuration(e.opts.LookBack))
-		v, ok := log.instant(ctx, "config", expr, t).value.(model.Vector)
-		if !ok {
-			return nil
+	slices.SortFunc(v, func(a, b *model.Sample) int {
+		if a.Value != b.Value {
+			return int(b.Value - a.Value)
 		}
-		slices.SortFunc(v, func(a, b *model.Sample) int {
-			if a.Value != b.Value {
-				return int(b.Value - a.Value)
-			}
-			if a.Metric.Before(b.Metric) {
-				return -1
-			}
-			return 1
-		})
-		return v
-	}
-	after := at(p.end)
-	before := at(p.grid.start.Add(2*time.Minute + 4*p.scrape).Truncate(time.Second))
-	if len(after) == 0 {
-		after = before
-	}
+		if a.Metric.Before(b.Metric) {
+			return -1
+		}
+		return 1
+	})
+	return v
+}
+
+// compareConfigs lists the fields that differ.
+func compareConfigs(before, after model.Vector) configChange {
 	var c configChange
-	if len(before) > 0 && len(after) > 0 {
-		c.known = true
-		for _, l := range configLabels {
-			b, a := valuesOf(before, l), valuesOf(after, l)
-			if b != a {
-				c.changed = append(c.changed, fieldChange{l, b, a})
-			}
+	if len(before) == 0 || len(after) == 0 {
+		return c
+	}
+	c.known = true
+	for _, l := range configLabels {
+		if b, a := valuesOf(before, l), valuesOf(after, l); b != a {
+			c.changed = append(c.changed, fieldChange{l, b, a})
 		}
 	}
-	return c, poolOf(after)
+	return c
 }
 
 func joinNames(names []string) string {

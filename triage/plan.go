@@ -205,7 +205,7 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 		}
 	}
 	p.scrape = cmp.Or(p.scrape, 15*time.Second)
-	p.rate = 4 * p.scrape
+	p.rate = p.scrape * 5 / 2
 	step := p.scrape
 	if n := p.end.Sub(start) / step; n >= maxPoints {
 		step = ceilTo(p.end.Sub(start)/(maxPoints-1), p.scrape)

@@ -33,8 +33,10 @@ var onsetSignals = []struct {
 const (
 	// maxOnsetLead is how long before the alert's condition the onset may lie.
 	maxOnsetLead = 45 * time.Minute
-	// minBasePoints is how many samples a baseline needs.
-	minBasePoints = 4
+	// minBasePoints is how many samples a baseline needs for a level.
+	minBasePoints = 2
+	// minOnsetPoints is how many samples before a change are needed to tell it from noise.
+	minOnsetPoints = 4
 )
 
 // findWindows dates the onset and lays the incident window, its late part and the baseline.
@@ -109,7 +111,7 @@ func (o *observations) deviatesSince(id string, dir, earliest, active int) (int,
 	// alert, up to ever earlier moments; then up to the onset found.
 	n := len(v)
 	for _, before := range []int{active - o.points(time.Minute), n * 3 / 4, n / 2, n / 3, n / 4} {
-		if before < minBasePoints || before >= n-1 {
+		if before < minOnsetPoints || before >= n-1 {
 			continue
 		}
 		if at, ok := settleOnset(v, dir, x.sig.Floor, earliest, before); ok {
@@ -125,7 +127,7 @@ func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int
 	at := -1
 	for range 2 {
 		have := present(v[:before])
-		if len(have) < minBasePoints {
+		if len(have) < minOnsetPoints {
 			return 0, false
 		}
 		median := promq.Median(have)
@@ -134,7 +136,7 @@ func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int
 		if at < 0 {
 			return 0, false
 		}
-		if at < minBasePoints {
+		if at < minOnsetPoints {
 			break
 		}
 		before = at
@@ -190,7 +192,8 @@ func (o *observations) lateOf(p *plan) promRange {
 	mid := from + (n-from)/2
 	ramp := from + o.points(p.rate)
 	start := max(mid, min(ramp, n-o.points(p.rate)))
-	return promRange{max(min(start, n-3), 0), n}
+	// At least three points where there are as many, but none from before the onset.
+	return promRange{max(min(start, n-3), min(from, n-1), 0), n}
 }
 
 // baselineOf is what lies before the onset: as long as the incident or longer, without the guard around the onset,

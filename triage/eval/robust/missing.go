@@ -1,0 +1,59 @@
+package robust
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"vllm-triage/promq/memstore"
+	"vllm-triage/triage/eval"
+)
+
+// randomDrops is how many different random thirds of the metrics are taken away.
+const randomDrops = 8
+
+// missing takes metrics away: each alone, and 30 % of them at random.
+func missing(recs []*eval.Recording) []Variant {
+	all := families(recs)
+	var out []Variant
+	for _, f := range all {
+		out = append(out, Variant{
+			Group: groupMissing, Name: "each metric alone", Detail: f,
+			Data: func(r *eval.Recording) *memstore.Store {
+				return without(r.Data.Store(), func(name string) bool { return name == f })
+			},
+		})
+	}
+	for seed := range randomDrops {
+		gone := pick(all, 0.3, uint64(seed)) //nolint:gosec // Small and positive.
+		out = append(out, Variant{
+			Group: groupMissing, Name: "30 % of the metrics at random", Detail: fmt.Sprint("seed ", seed),
+			Data: func(r *eval.Recording) *memstore.Store {
+				return without(r.Data.Store(), func(name string) bool { return slices.Contains(gone, name) })
+			},
+		})
+	}
+	return append(out,
+		group("no process and HTTP metrics", func(name string) bool { return !isVLLM(name) && name != "up" }),
+		group("no up and scrape metrics", func(name string) bool { return name == "up" || hasPrefix(name, "scrape_") }),
+		group("gauges and counters only, no histograms", isHistogram),
+	)
+}
+
+func group(name string, gone func(family string) bool) Variant {
+	return Variant{Group: groupMissing, Name: name, Data: func(r *eval.Recording) *memstore.Store {
+		return without(r.Data.Store(), gone)
+	}}
+}
+
+// pick draws a share of the names.
+func pick(names []string, share float64, seed uint64) []string {
+	rng := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // Chosen to be repeatable.
+	var out []string
+	for _, n := range names {
+		if rng.Float64() < share {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package triage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/template"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
+
+	"vllm-triage/promq/memstore"
+	"vllm-triage/promq/promqtest"
+	"vllm-triage/triage"
+	"vllm-triage/triage/kb"
+)
+
+// exampleStart is the moment of the first value of every example. Times in series (process_start_time_seconds,
+// vllm:lora_requests_info) are seconds since 1970 and count on it.
+var exampleStart = time.Unix(1_800_000_000, 0).UTC()
+
+// neverAbove is the probability below which a cause that an example forbids must stay.
+const neverAbove = 0.3
+
+// TestExamples runs the examples of all causes against a real PromQL engine.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	base := kb.Default()
+	for _, c := range base.Causes {
+		for _, x := range c.Examples {
+			t.Run(c.ID+"/"+x.Name, func(t *testing.T) {
+				t.Parallel()
+				r := triageExample(t, base, x)
+				checkExample(t, x.Expect, r)
+			})
+		}
+	}
+}
+
+// TestExamplesCoverEveryCause asks of every cause an example that it wins and one that it loses, though it was weighed, to
+// a look-alike or to a healthy server.
+func TestExamplesCoverEveryCause(t *testing.T) {
+	t.Parallel()
+	for _, c := range kb.Default().Causes {
+		var wins, loses bool
+		for _, x := range c.Examples {
+			require.NotEmpty(t, x.Source, "cause %s: example %q cites nothing", c.ID, x.Name)
+			require.True(t, x.Expect.First != "" || x.Expect.Trigger != "", "cause %s: example %q expects nothing", c.ID, x.Name)
+			wins = wins || x.Winning(c)
+			loses = loses || !x.Winning(c) && slices.Contains(x.Expect.Never, c.ID)
+		}
+		require.True(t, wins, "cause %s has no example that it wins", c.ID)
+		require.True(t, loses, "cause %s has no example that it must lose (expect another and list it under never)", c.ID)
+	}
+}
+
+// triageExample builds the series of an example, serves them as a Prometheus that knows nothing later than the question,
+// and asks.
+func triageExample(t *testing.T, base *kb.Base, x kb.Example) triage.Report {
+	t.Helper()
+	now := exampleStart.Add(x.At)
+	store := exampleStore(t, base.Examples[x.Base], x.Series).Cut(time.Time{}, now)
+	require.Positive(t, store.Len(), "the example has no series")
+	server := promqtest.Serve(t, store)
+	e := triage.NewEngine(base, server.Client(), triage.Options{})
+	r, err := e.Triage(t.Context(), exampleIncident(t, x, now))
+	require.NoError(t, err)
+	return r
+}
+
+// exampleStore lays the example's own series over those of its base. One with the labels of a base's series replaces it;
+// one without any value (only _) takes it away. Who rewrites the count of a histogram without its buckets drops the
+// base's buckets, which would tell another story.
+func exampleStore(t *testing.T, base, own string) *promqtest.Store {
+	t.Helper()
+	interval := "load 15s\n"
+	for line := range strings.SplitSeq(base, "\n") {
+		if strings.HasPrefix(line, "load ") {
+			interval = line + "\n"
+		}
+	}
+	if strings.HasPrefix(strings.TrimSpace(own), "load ") {
+		interval = ""
+	}
+	over, err := promqtest.New(interval+own, promqtest.StartAt(exampleStart))
+	require.NoError(t, err)
+	replaced := replacedBy(t, own)
+	under, err := promqtest.New(base, promqtest.StartAt(exampleStart))
+	require.NoError(t, err)
+	return under.Apply(func(s memstore.Series) []memstore.Series {
+		if replaced(s.Labels) {
+			return nil
+		}
+		return []memstore.Series{s}
+	}).Merge(over)
+}
+
+func replacedBy(t *testing.T, own string) func(labels.Labels) bool {
+	t.Helper()
+	const name = model.MetricNameLabel
+	same, counts := map[string]bool{}, map[string]bool{}
+	p := parser.NewParser(parser.Options{})
+	for line := range strings.SplitSeq(own, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "load ") {
+			continue
+		}
+		l, _, err := p.ParseSeriesDesc(line)
+		require.NoError(t, err)
+		same[l.String()] = true
+		if of, ok := strings.CutSuffix(l.Get(name), "_count"); ok {
+			counts[labels.NewBuilder(l).Set(name, of).Labels().String()] = true
+		}
+	}
+	return func(l labels.Labels) bool {
+		of, bucket := strings.CutSuffix(l.Get(name), "_bucket")
+		return same[l.String()] || bucket && counts[labels.NewBuilder(l).Set(name, of).Del("le").Labels().String()]
+	}
+}
+
+// exampleIncident is the webhook's incident, or an ad-hoc question when the example has no alert.
+func exampleIncident(t *testing.T, x kb.Example, now time.Time) triage.Incident {
+	t.Helper()
+	if len(x.Alert) == 0 {
+		s := triage.Scope{
+			Model: x.Scope["model_name"], Namespace: x.Scope["namespace"], Cluster: x.Scope["cluster"], Job: x.Scope["job"],
+			Instance: x.Scope["instance"], Pod: x.Scope["pod"],
+		}
+		return triage.NewAdhoc(s, now, 0)
+	}
+	set := make(template.KV, len(x.Alert))
+	for k, v := range x.Alert {
+		set[k] = v
+	}
+	p := triage.Payload{}
+	p.Status = triage.StatusFiring
+	p.Alerts = template.Alerts{{Status: triage.StatusFiring, Labels: set, StartsAt: exampleStart.Add(x.StartsAt)}}
+	in := triage.NewIncidents(p, now)
+	require.Len(t, in, 1)
+	return in[0]
+}
+
+func checkExample(t *testing.T, want kb.Expect, r triage.Report) {
+	t.Helper()
+	said := outcome(r)
+	require.NotEmpty(t, r.Bottlenecks, said)
+	require.NotEmpty(t, r.Triggers, said)
+	if want.First != "" {
+		require.Equal(t, want.First, r.Bottlenecks[0].ID, said)
+	}
+	if want.Trigger != "" {
+		require.Equal(t, want.Trigger, r.Triggers[0].ID, said)
+	}
+	if want.Verdict != "" {
+		require.Equal(t, want.Verdict, string(r.Verdict), said)
+	}
+	if want.Where != "" {
+		require.Equal(t, want.Where, placeOf(r.Bottlenecks[0].Where), said)
+	}
+	for _, never := range want.Never {
+		for _, list := range [][]triage.Hypothesis{r.Bottlenecks, r.Triggers} {
+			require.NotEqual(t, never, list[0].ID, said)
+			for _, h := range list {
+				require.False(t, h.ID == never && h.Probability >= neverAbove, "%s is at %.2f: %s", never, h.Probability, said)
+			}
+		}
+	}
+}
+
+// placeOf writes places as an example expects them: instances in order, with the engine when there are several of one.
+func placeOf(places []triage.Place) string {
+	out := make([]string, 0, len(places))
+	for _, p := range places {
+		switch {
+		case p.Instance == "" && p.Pod == "":
+			out = append(out, "all")
+		case p.Engine != "" && p.Engine != "0":
+			out = append(out, p.Instance+"/"+p.Engine)
+		default:
+			out = append(out, p.Instance)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// outcome tells a failing test's reader what the report says.
+func outcome(r triage.Report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, onset %s\n", r.Verdict, r.Incident.Onset.Sub(exampleStart))
+	for _, list := range [][]triage.Hypothesis{r.Bottlenecks, r.Triggers} {
+		for _, h := range list {
+			fmt.Fprintf(&b, "%s %.2f (score %.1f)\n", h.ID, h.Probability, h.Score)
+			for _, ev := range h.Evidence {
+				fmt.Fprintf(&b, "    %+.1f %s: %s\n", ev.Weight, ev.Signal, ev.Text.Text)
+			}
+		}
+	}
+	return b.String()
+}
