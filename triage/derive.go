@@ -249,15 +249,21 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 // slotPlateau looks for the signature of max_num_seqs, which no metric gives: running flat at its ceiling while requests
 // wait (reference: vllm-metrics §6.35). level is the plateau, spread how flat it is.
 func slotPlateau(_ *plan, o *observations) map[string]float64 {
-	running, waiting := o.late.of(o.series("running")), o.late.of(o.series("waiting"))
+	running, waiting := o.window.of(o.series("running")), o.window.of(o.series("waiting"))
 	var flat []float64
 	for i := range running {
 		if at(waiting, i) >= 1 && !math.IsNaN(running[i]) {
 			flat = append(flat, running[i])
 		}
 	}
-	if len(flat) < 2 || promq.Median(flat) == 0 {
+	if n := o.late.len(); len(flat) > 2*n {
+		flat = flat[len(flat)-n:] // What holds now, where there is enough of it.
+	}
+	switch {
+	case len(flat) == 0 || promq.Median(flat) == 0:
 		return map[string]float64{"level": 0, "spread": 1}
+	case len(flat) < 3:
+		return map[string]float64{"level": promq.Median(flat)} // Two points are flat by chance.
 	}
 	level := promq.Median(flat)
 	return map[string]float64{

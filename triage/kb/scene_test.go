@@ -325,13 +325,20 @@ func (s scene) rows(i int, shots []sample) []row {
 		count("vllm:request_success_total", `finished_reason="error",`, func(x sample) float64 { return x.c.failed })
 		count("vllm:prefix_cache_queries_total", "", func(x sample) float64 { return x.c.queries })
 		count("vllm:prefix_cache_hits_total", "", func(x sample) float64 { return x.c.hits })
-		count("vllm:external_prefix_cache_queries_total", "", func(sample) float64 { return 0 })
+		count("vllm:external_prefix_cache_queries_total", "", func(x sample) float64 { return x.c.external })
+		count("vllm:external_prefix_cache_hits_total", "", func(x sample) float64 { return x.c.externalHits })
 		count("vllm:mm_cache_queries_total", "", func(x sample) float64 { return x.c.items })
 		count("vllm:mm_cache_hits_total", "", func(sample) float64 { return 0 })
 		add("vllm:engine_sleep_state", `sleep_state="awake",`+model, false, 0.5, func(sample) float64 { return 1 })
 		add("vllm:engine_sleep_state", `sleep_state="weights_offloaded",`+model, false, 0.5, func(sample) float64 { return 0 })
 		add("vllm:admission_rejections_total", fmt.Sprintf(`reason="max_num_queued_reqs",model_name=%q,`, s.labels.model)+target,
 			true, 0, func(x sample) float64 { return x.c.rejected })
+	}
+	if s.machine.nixl {
+		count("vllm:nixl_xfer_time_seconds_sum", "", func(x sample) float64 { return x.c.loadTime })
+		count("vllm:nixl_xfer_time_seconds_count", "", func(x sample) float64 { return x.c.loaded })
+		count("vllm:nixl_num_failed_transfers_total", "", func(x sample) float64 { return x.c.lost })
+		count("vllm:nixl_num_kv_expired_reqs_total", "", func(sample) float64 { return 0 })
 	}
 	if s.load.drafts > 0 {
 		count("vllm:spec_decode_num_draft_tokens_total", "", func(x sample) float64 { return x.c.drafts })
@@ -423,7 +430,7 @@ func (s scene) adapters(target string, shots []sample) []row {
 	out := make([]row, 0, len(sets))
 	for _, set := range sets {
 		out = append(out, row{
-			name: "vllm:lora_requests_info",
+			name:   "vllm:lora_requests_info",
 			labels: fmt.Sprintf(`max_lora="%d",running_lora_adapters=%q,waiting_lora_adapters=%q,`, s.machine.loras, set, set) + target,
 			values: at[set], slack: 0.5,
 		})

@@ -8,36 +8,39 @@ import (
 
 // machine is one replica: what limits it and how long its steps take. Times are in seconds, sizes in tokens.
 type machine struct {
-	seqs   int // max_num_seqs.
-	budget int // max_num_batched_tokens.
-	pool   int // KV cache.
-	loras  int // max_loras; 0: LoRA is off.
-	queue  int // max_num_queued_reqs; 0: no limit.
+	seqs   int  // max_num_seqs.
+	budget int  // max_num_batched_tokens.
+	pool   int  // KV cache.
+	loras  int  // max_loras; 0: LoRA is off.
+	queue  int  // max_num_queued_reqs; 0: no limit.
+	nixl   bool // KV comes from a prefill server.
 	// A step takes base + each·(running requests) + chunk·(prompt tokens in it) + context·(tokens held by its requests).
 	base, each, chunk, context float64
 }
 
 // workload is what clients send and what happens to it. Its zero values mean "none of that".
 type workload struct {
-	rate             float64 // Requests a second to the whole scope.
-	prompt, output   float64 // Mean tokens; single requests vary by a third.
-	n                int     // Sequences per request.
-	hit              float64 // Share of a prompt that the prefix cache has.
-	slow             float64 // Factor on the step time of the replica slowOne, or of all when that is 0; 0 is 1.
-	slowOne          int     // Replica counted from 1.
-	frontend         float64 // Seconds in the API process before the engine.
-	cpu, scrape      float64 // Cores that the API process uses, seconds that it takes to answer a scrape.
-	patience         float64 // Seconds after which a client leaves.
-	adapters         int     // LoRA adapters asked for in turn.
+	rate              float64 // Requests a second to the whole scope.
+	prompt, output    float64 // Mean tokens; single requests vary by a third.
+	n                 int     // Sequences per request.
+	hit               float64 // Share of a prompt that the prefix cache has.
+	slow              float64 // Factor on the step time of the replica slowOne, or of all when that is 0; 0 is 1.
+	slowOne           int     // Replica counted from 1.
+	frontend          float64 // Seconds in the API process before the engine.
+	cpu, scrape       float64 // Cores that the API process uses, seconds that it takes to answer a scrape.
+	patience          float64 // Seconds after which a client leaves.
+	adapters          int     // LoRA adapters asked for in turn.
 	grammar, grammars float64 // Seconds to compile a grammar, share of requests that bring one.
-	remote           float64 // Seconds that a request waits for remote KV.
-	errors           float64 // Share of requests that end in an error.
-	images           float64 // Items per request, each computed for encode seconds before the engine.
-	encode           float64
-	drafts, accepted float64 // Draft tokens per step and how many of them are accepted.
-	weights          []float64
-	hang             bool // The engine makes no step.
-	down             int  // Replica that is down, counted from 1.
+	remote            float64 // Seconds that a request waits for remote KV.
+	lose              float64 // Share of transfers that fail; those requests end in an error.
+	errors            float64 // Share of requests that end in an error.
+	images            float64 // Items per request, each computed for encode seconds before the engine.
+	encode            float64
+	drafts, accepted  float64 // Draft tokens per step and how many of them are accepted.
+	weights           []float64
+	hang              bool    // The engine makes no step.
+	giant             int     // Tokens of one single prompt, sent once.
+	park              float64 // Share of requests that the scheduler defers for ever, each taking a slot.
 }
 
 // request is one sequence in the engine.
@@ -49,7 +52,7 @@ type request struct {
 	held                                    int // Tokens that it holds in the KV cache.
 	made                                    int // Tokens generated.
 	adapter                                 int
-	child, failing, images                  bool
+	child, failing, images, parked          bool
 }
 
 func (r *request) blocks(more int) int { return (r.held + more + 15) / 16 * 16 }
@@ -75,7 +78,7 @@ type counters struct {
 	steps, iteration                                        float64
 	outTokens, params, parents                              float64
 	drafts, accepted, items, external, externalHits, loaded float64
-	loadTime, cpu                                           float64
+	loadTime, lost, cpu                                     float64
 	ttft, itl, e2e, queue, prefillTime, decodeTime          histogram
 }
 
@@ -187,7 +190,7 @@ func (e *engine) admit(budget *int) {
 	for i := 0; i < len(e.waiting); {
 		r := e.waiting[i]
 		switch {
-		case len(e.running) >= e.m.seqs || *budget <= 0:
+		case len(e.running)+e.parked() >= e.m.seqs || *budget <= 0:
 			return
 		case r.queued > e.now:
 			i++
@@ -210,15 +213,42 @@ func (e *engine) admit(budget *int) {
 			r.scheduled = e.now
 			e.c.queries += float64(r.prompt)
 			e.c.hits += float64(cached)
+			e.fetched(r)
 		}
 		e.running = append(e.running, r)
 		e.waiting = slices.Delete(e.waiting, i, i+1)
 	}
 }
 
+// fetched books the KV that a request got from elsewhere, or did not get.
+func (e *engine) fetched(r *request) {
+	if !e.m.nixl {
+		return
+	}
+	e.c.external += float64(r.prompt)
+	e.c.externalHits += float64(r.prompt)
+	if r.failing {
+		e.c.lost++
+		return
+	}
+	e.c.loaded++
+	e.c.loadTime += max(e.loads.remote, 0.02) * 0.6
+}
+
+// parked counts the requests that hold a slot without running.
+func (e *engine) parked() int {
+	n := 0
+	for _, r := range e.waiting {
+		if r.parked && r.queued <= e.now {
+			n++
+		}
+	}
+	return n
+}
+
 // deferred says whether a request waits for something else than a slot or room.
 func (e *engine) deferred(r *request) bool {
-	if r.ready > e.now {
+	if r.ready > e.now || r.parked {
 		return true
 	}
 	if e.m.loras == 0 || r.adapter == 0 {
@@ -309,9 +339,10 @@ func (e *engine) finish(r *request) {
 
 // client makes requests: evenly spaced with some jitter, lengths a third around their means, always the same for a seed.
 type client struct {
-	rng  *rand.Rand
-	next float64
-	sent int
+	rng   *rand.Rand
+	next  float64
+	sent  int
+	giant bool // It was sent.
 }
 
 func newClient(seed uint64) *client { return &client{rng: rand.New(rand.NewPCG(seed, seed))} }
@@ -329,11 +360,15 @@ func (c *client) make(w workload) []*request {
 		adapter = 1 + c.sent%w.adapters
 	}
 	grammar := c.rng.Float64() < w.grammars
-	failing := c.rng.Float64() < w.errors
+	failing := c.rng.Float64() < w.errors+w.lose
+	parked := c.rng.Float64() < w.park
+	if w.giant > 0 && !c.giant {
+		prompt, c.giant = w.giant, true
+	}
 	for i := range max(w.n, 1) {
 		r := &request{
 			arrived: c.next, prompt: prompt, cached: int(w.hit * float64(prompt)), output: c.around(w.output), adapter: adapter,
-			child: i > 0, failing: failing, images: w.images > 0,
+			child: i > 0, failing: failing, images: w.images > 0, parked: parked,
 		}
 		if i > 0 {
 			r.cached = prompt - 1

@@ -18,7 +18,7 @@ func missing(recs []*eval.Recording) []Variant {
 	var out []Variant
 	for _, f := range all {
 		out = append(out, Variant{
-			Group: groupMissing, Name: "each metric alone", Detail: f,
+			Group: groupMissing, Name: eachMetric, Detail: f,
 			Data: func(r *eval.Recording) *memstore.Store {
 				return without(r.Data.Store(), func(name string) bool { return name == f })
 			},

@@ -1,0 +1,241 @@
+package robust
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"vllm-triage/triage"
+	"vllm-triage/triage/eval"
+	"vllm-triage/triage/kb"
+)
+
+// Row is one line of the table: what the engine made of the cases under one transformation.
+type Row struct {
+	Group string `json:"group"`
+	Name  string `json:"name"`
+	Gone  bool   `json:"gone,omitempty"`
+	Cases int    `json:"cases"`
+	// AC1 and Trigger are shares of right first answers, Accepted with the second expert's; Was is AC1 of the same cases
+	// as recorded.
+	AC1      float64 `json:"ac1"`
+	Was      float64 `json:"was"`
+	Accepted float64 `json:"accepted"`
+	Trigger  float64 `json:"trigger"`
+	// Place is the share of right places, nil where none is to be named.
+	Place *float64 `json:"place,omitempty"`
+	// Inconclusive is the share of reports that commit themselves to nothing.
+	Inconclusive float64 `json:"inconclusive"`
+	// Missed counts reports that find nothing wrong where something is.
+	Missed int `json:"missed"`
+	// ConfidentWrong counts causes named with 0.6 or more that even a second expert would not accept.
+	ConfidentWrong int `json:"confident_wrong"`
+	Crashes        int `json:"crashes"`
+	// Rises counts first answers that became more probable by more than 0.05 although nothing that spoke against them went.
+	Rises int `json:"rises"`
+	// Failures are the cases that are worse than as recorded.
+	Failures []Failure `json:"failures,omitempty"`
+
+	places int
+}
+
+// Failure is one case that a transformation made worse.
+type Failure struct {
+	Detail  string       `json:"detail,omitempty"`
+	Why     string       `json:"why"`
+	Outcome eval.Outcome `json:"outcome"`
+}
+
+// Options say what to run.
+type Options struct {
+	Eval eval.Options
+	// Keep chooses the variants; nil keeps all.
+	Keep func(Variant) bool
+	// Progress is told of each finished variant; nil is silent.
+	Progress func(Variant)
+}
+
+// confident is the probability from which a report names a cause without reservation.
+const confident = 0.6
+
+// Run transforms the cases of the recordings in all ways and asks about them.
+func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Options) []Row {
+	var cases []eval.Case
+	for _, r := range recs {
+		cases = append(cases, r.Cases()...)
+	}
+	was := map[string]eval.Outcome{}
+	for i, o := range eval.Run(ctx, base, cases, opts.Eval).Outcomes {
+		was[key(cases[i])] = o
+	}
+	deps := newDependencies(base)
+	var rows []Row
+	for _, v := range Variants(recs) {
+		if ctx.Err() != nil || opts.Keep != nil && !opts.Keep(v) {
+			continue
+		}
+		changed := v.Apply(cases)
+		if len(changed) == 0 {
+			continue
+		}
+		eo := opts.Eval
+		if v.Querier != nil {
+			eo.Querier = func(_ int, next triage.Querier) triage.Querier { return v.Querier(next) }
+		}
+		res := eval.Run(ctx, base, changed, eo)
+		i := slices.IndexFunc(rows, func(r Row) bool { return r.Group == v.Group && r.Name == v.Name })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, Row{Group: v.Group, Name: v.Name, Gone: v.Gone})
+		}
+		for j, o := range res.Outcomes {
+			rows[i].add(v, o, was[key(changed[j])], deps)
+		}
+		if opts.Progress != nil {
+			opts.Progress(v)
+		}
+	}
+	for i := range rows {
+		rows[i].finish()
+	}
+	return rows
+}
+
+// key tells the cases of all recordings apart, however they are transformed.
+func key(c eval.Case) string { return c.Name() + "/" + c.Incident.ID }
+
+func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
+	r.Cases++
+	r.AC1 += one(o.Hit())
+	r.Was += one(was.Hit())
+	r.Accepted += one(o.Accepted())
+	r.Trigger += one(o.TriggerOK)
+	r.Inconclusive += one(o.Inconclusive())
+	if o.Place != nil {
+		if r.Place == nil {
+			r.Place = new(float64)
+		}
+		*r.Place += one(*o.Place)
+		r.places++
+	}
+	why := ""
+	missed := o.Verdict == string(triage.NoBottleneck) && !o.Calm()
+	wrong := o.NamesCause(0) && o.Probability >= confident && !o.Accepted()
+	switch {
+	case o.Failure != "":
+		r.Crashes++
+		why = "crash"
+	case wrong:
+		r.ConfidentWrong++
+		why = "confident and wrong"
+	case missed:
+		r.Missed++
+		why = "missed"
+	case was.Hit() && !o.Accepted() && !v.Gone:
+		why = "no longer first"
+	case was.TriggerOK && !o.TriggerOK && !v.Gone:
+		why = "trigger"
+	case o.Place != nil && !*o.Place && o.Accepted():
+		why = "place"
+	}
+	if v.Name == eachMetric && deps.rose(v, o, was) {
+		r.Rises++
+		why = cmp.Or(why, "rises")
+	}
+	if why != "" {
+		r.Failures = append(r.Failures, Failure{Detail: v.Detail, Why: why, Outcome: o})
+	}
+}
+
+func (r *Row) finish() {
+	n := float64(max(r.Cases, 1))
+	r.AC1 /= n
+	r.Was /= n
+	r.Accepted /= n
+	r.Trigger /= n
+	r.Inconclusive /= n
+	if r.Place != nil {
+		*r.Place /= float64(r.places)
+	}
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// dependencies tells which metrics a signal is made of.
+type dependencies struct {
+	metrics map[string][]string // Signal to families.
+}
+
+func newDependencies(base *kb.Base) dependencies {
+	d := dependencies{metrics: map[string][]string{}}
+	var of func(id string, depth int) []string
+	of = func(id string, depth int) []string {
+		s, ok := base.Signal(id)
+		if !ok || depth > 8 {
+			return nil
+		}
+		var out []string
+		for _, n := range s.Names {
+			out = append(out, family(n))
+		}
+		parts := slices.Clone(s.Needs)
+		if s.Ratio != nil {
+			parts = append(parts, s.Ratio.Num, s.Ratio.Den)
+		}
+		for _, p := range parts {
+			out = append(out, of(p, depth+1)...)
+		}
+		return out
+	}
+	for _, s := range base.Signals {
+		d.metrics[s.ID] = of(s.ID, 0)
+	}
+	return d
+}
+
+// rose says whether the first answer gained more than 0.05 only because a metric went: no evidence against it hung on it.
+func (d dependencies) rose(v Variant, o, was eval.Outcome) bool {
+	if o.First == "" {
+		return false
+	}
+	before, known := 0.0, false
+	for _, h := range was.Report.Bottlenecks {
+		if h.ID != o.First {
+			continue
+		}
+		before, known = h.Probability, true
+		for _, e := range h.Evidence {
+			if e.Weight < 0 && (v.Detail == "" || slices.Contains(d.metrics[e.Signal], v.Detail)) {
+				return false
+			}
+		}
+	}
+	return known && o.Probability > before+0.05
+}
+
+// Summary is one line for a failure.
+func (f Failure) Summary() string {
+	o := f.Outcome
+	s := fmt.Sprintf("%s: %s %s (truth %s): ", f.Why, o.Recording, o.Alert, o.Truth)
+	for i, h := range o.Report.Bottlenecks {
+		if i < 3 {
+			s += fmt.Sprintf("%s %.2f ", h.ID, h.Probability)
+		}
+	}
+	s += "| "
+	for i, h := range o.Report.Triggers {
+		if i < 2 {
+			s += fmt.Sprintf("%s %.2f ", h.ID, h.Probability)
+		}
+	}
+	if f.Detail != "" {
+		s += "[" + f.Detail + "]"
+	}
+	return s + " " + o.Verdict
+}

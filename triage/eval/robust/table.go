@@ -1,0 +1,56 @@
+package robust
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteMarkdown prints the rows as a Markdown table.
+func WriteMarkdown(w io.Writer, rows []Row) error {
+	var b strings.Builder
+	b.WriteString("| what was changed | cases | AC@1 | as recorded | trigger | right place | inconclusive | missed | confident and wrong |\n")
+	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	last := ""
+	for _, r := range rows {
+		if r.Group != last {
+			fmt.Fprintf(&b, "| **%s** | | | | | | | | |\n", r.Group)
+			last = r.Group
+		}
+		name, place := r.Name, "–"
+		if r.Gone {
+			name += " ¹"
+		}
+		if r.Place != nil {
+			place = percent(*r.Place)
+		}
+		ac := percent(r.AC1)
+		if r.Accepted > r.AC1 {
+			ac += " (" + percent(r.Accepted) + " ²)"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %d | %d |\n", name, r.Cases, ac, percent(r.Was), percent(r.Trigger),
+			place, percent(r.Inconclusive), r.Missed, r.ConfidentWrong)
+	}
+	b.WriteString("\n¹ What decides is no longer in the data: not knowing is right, being sure of something else is not.  \n")
+	b.WriteString("² With the answers that a second expert would accept.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteFailures prints the cases that the transformations made worse, one line each.
+func WriteFailures(w io.Writer, rows []Row) error {
+	var b strings.Builder
+	for _, r := range rows {
+		if len(r.Failures) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "## %s: %s\n", r.Group, r.Name)
+		for _, f := range r.Failures {
+			fmt.Fprintf(&b, "- %s\n", f.Summary())
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
