@@ -46,7 +46,7 @@ func (k Kind) String() string {
 	case KindCanceled:
 		return "canceled"
 	case KindUnauthorized:
-		return "unauthorized"
+		return "unauthorized" //nolint:misspell // The word of RFC 9110 for 401.
 	case KindBadResponse:
 		return "bad_response"
 	}
@@ -116,8 +116,8 @@ func IsUnauthorized(err error) bool { return isKind(err, KindUnauthorized) }
 func IsBadResponse(err error) bool { return isKind(err, KindBadResponse) }
 
 func isKind(err error, k Kind) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Kind == k
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == k
 }
 
 // cause carries a text without secrets beside the identity of the original error. It does not unwrap: the original's own
@@ -177,8 +177,8 @@ func classify(ctx context.Context, err error, x *exchange) Kind {
 
 // kindOfType reads the error type that Prometheus puts beside the message where it alone decides.
 func kindOfType(err error) (Kind, bool) {
-	var api *v1.Error
-	if !errors.As(err, &api) {
+	api, ok := errors.AsType[*v1.Error](err)
+	if !ok {
 		return 0, false
 	}
 	switch api.Type { //nolint:exhaustive // The remaining types say nothing that the status does not.
@@ -221,19 +221,18 @@ func kindOfText(text string, fallback Kind) Kind {
 
 // serverText is all the words the server sent: for codes other than 400 and 422, client_golang keeps them in Detail only.
 func serverText(err error) string {
-	var api *v1.Error
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*v1.Error](err); ok {
 		return api.Msg + "\n" + api.Detail
 	}
 	return err.Error()
 }
 
 func isAPIError(err error) bool {
-	var api *v1.Error
-	return errors.As(err, &api)
+	_, ok := errors.AsType[*v1.Error](err)
+	return ok
 }
 
 func isNetTimeout(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
+	ne, ok := errors.AsType[net.Error](err)
+	return ok && ne.Timeout()
 }

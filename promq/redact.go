@@ -137,16 +137,13 @@ func (r redactor) text(s string) string {
 // wrap returns err with a printable text.
 func (r redactor) wrap(err error, note string) error {
 	text := err.Error()
-	var api *v1.Error
-	var ue *url.Error
-	switch {
-	case errors.As(err, &api):
+	if api, ok := errors.AsType[*v1.Error](err); ok {
 		text = api.Msg
 		if detail := strings.TrimSpace(api.Detail); detail != "" {
 			text += ": " + detail
 		}
-	case errors.As(err, &ue):
-		text = ue.Err.Error()
+	} else if ue, ok := errors.AsType[*url.Error](err); ok {
+		text = ue.Err.Error() // Without the method and the URL.
 	}
 	if note != "" {
 		text = note + ": " + text

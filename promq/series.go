@@ -147,9 +147,9 @@ func (s Series) Present() []float64 { return present(s.Values) }
 
 // Last returns the latest value that is no hole and its time.
 func (s Series) Last() (value float64, at time.Time, ok bool) {
-	for i := len(s.Values) - 1; i >= 0; i-- {
-		if isNumber(s.Values[i]) {
-			return s.Values[i], s.At(i), true
+	for i, v := range slices.Backward(s.Values) {
+		if isNumber(v) {
+			return v, s.At(i), true
 		}
 	}
 	return math.NaN(), time.Time{}, false

@@ -97,9 +97,9 @@ func Wilson(k, n, z float64) (low, high float64) {
 	}
 	p := min(max(k/n, 0), 1)
 	z2 := z * z
-	center := (p + z2/(2*n)) / (1 + z2/n)
+	middle := (p + z2/(2*n)) / (1 + z2/n)
 	half := z / (1 + z2/n) * math.Sqrt(p*(1-p)/n+z2/(4*n*n))
-	return max(0, center-half), min(1, center+half)
+	return max(0, middle-half), min(1, middle+half)
 }
 
 func sorted(xs []float64) []float64 {

@@ -174,7 +174,7 @@ func eachSelector(expr parser.Expr, f func(*parser.VectorSelector)) {
 // setName makes the selector select the metric. The printer writes Name bare, so a name that cannot stand bare (UTF-8, or a
 // word of the language) goes into a matcher only.
 func setName(vs *parser.VectorSelector, name string) {
-	rest := slices.DeleteFunc(slices.Clone(vs.LabelMatchers), func(m *labels.Matcher) bool {
+	ms := slices.DeleteFunc(slices.Clone(vs.LabelMatchers), func(m *labels.Matcher) bool {
 		return m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && m.Value == vs.Name
 	})
 	vs.Name = ""
@@ -183,7 +183,8 @@ func setName(vs *parser.VectorSelector, name string) {
 			vs.Name = name
 		}
 	}
-	vs.LabelMatchers = append(rest, Equal(model.MetricNameLabel, name))
+	ms = append(ms, Equal(model.MetricNameLabel, name))
+	vs.LabelMatchers = ms
 }
 
 // addTo adds the matchers that the selector does not have yet.

@@ -132,16 +132,19 @@ func TestSelect(t *testing.T) {
 		"window":         {5000, 5000, nil, []*labels.Matcher{name(labels.MatchEqual, "x")}, `{__name__="x", instance="a", job="v"} 5:10` + "\n"},
 		"no sample left": {15_000, 20_000, nil, []*labels.Matcher{name(labels.MatchEqual, "up")}, `{__name__="up", instance="b", job="v"} 15:1` + "\n"},
 		"hints cut": {
-			0, 99_000, &storage.SelectHints{Start: 10_000, End: 12_000}, []*labels.Matcher{name(labels.MatchEqual, "x")},
+			0, 99_000, &storage.SelectHints{Start: 10_000, End: 12_000},
+			[]*labels.Matcher{name(labels.MatchEqual, "x")},
 			`{__name__="x", instance="a", job="v"} 10:20` + "\n",
 		},
 		"hints may not widen": {
-			5000, 5000, &storage.SelectHints{Start: 0, End: 99_000}, []*labels.Matcher{name(labels.MatchEqual, "x")},
+			5000, 5000, &storage.SelectHints{Start: 0, End: 99_000},
+			[]*labels.Matcher{name(labels.MatchEqual, "x")},
 			`{__name__="x", instance="a", job="v"} 5:10` + "\n",
 		},
 		"hint not to trim": {
 			5000, 5000, &storage.SelectHints{Start: 90_000, End: 99_000, DisableTrimming: true},
-			[]*labels.Matcher{name(labels.MatchEqual, "x")}, `{__name__="x", instance="a", job="v"} 5:10` + "\n",
+			[]*labels.Matcher{name(labels.MatchEqual, "x")},
+			`{__name__="x", instance="a", job="v"} 5:10` + "\n",
 		},
 		"limit":    {0, 99_000, &storage.SelectHints{End: 99_000, Limit: 1}, nil, upA},
 		"reversed": {10_000, 5000, nil, nil, ""},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -37,9 +38,7 @@ func (f *Fault) serve(w http.ResponseWriter, r *http.Request, inner http.Handler
 	case f.Abort:
 		panic(http.ErrAbortHandler)
 	case f.Status != 0:
-		for k, vs := range f.Header {
-			w.Header()[k] = vs
-		}
+		maps.Copy(w.Header(), f.Header)
 		w.WriteHeader(f.Status)
 		_, _ = io.WriteString(w, cmp.Or(f.Body, defaultBody(f.Status)))
 		return
@@ -47,9 +46,7 @@ func (f *Fault) serve(w http.ResponseWriter, r *http.Request, inner http.Handler
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
 	inner.ServeHTTP(rec, r)
 	body := f.edit([]byte(rec.body.String()))
-	for k, vs := range rec.header {
-		w.Header()[k] = vs
-	}
+	maps.Copy(w.Header(), rec.header)
 	w.WriteHeader(rec.status)
 	_, _ = w.Write(body)
 }

@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 		"down":          {promqtest.Fault{Status: 503}, promq.IsUnavailable},
 		"timeout":       {promqtest.Fault{Status: 503, Body: `{"status":"error","errorType":"timeout","error":"query timed out"}`}, promq.IsTimeout},
 		"bad data":      {promqtest.Fault{Status: 400}, promq.IsBadQuery},
-		"unauthorized":  {promqtest.Fault{Status: 401, Body: "no"}, promq.IsUnauthorized},
+		"no access":     {promqtest.Fault{Status: 401, Body: "no"}, promq.IsUnauthorized},
 		"redirect":      {promqtest.Fault{Status: 302, Header: http.Header{"Location": {"http://login/"}}}, promq.IsBadResponse},
 		"not an answer": {promqtest.Fault{Status: 200, Body: "<html>"}, promq.IsBadResponse},
 		"abort":         {promqtest.Fault{Abort: true}, promq.IsUnavailable},
@@ -216,7 +216,7 @@ func TestDoesNotImportTesting(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	require.NoError(t, err)
-	require.NotRegexp(t, regexp.MustCompile(`(?m)^(testing|github.com/prometheus/prometheus/tsdb)$`), string(out))
+	require.NotRegexp(t, `(?m)^(testing|github\.com/prometheus/prometheus/tsdb)$`, string(out))
 }
 
 // FuzzNew gives arbitrary text to the notation and serves what came of it.

@@ -158,10 +158,11 @@ func (b *block) chunk(meta chunks.Meta) (chunkenc.Chunk, error) {
 	}
 	length, n := binary.Uvarint(data[start:])
 	rest := data[start+max(n, 0):]
-	if n <= 0 || length > uint64(len(rest)) || chunks.ChunkEncodingSize+int(length)+crc32.Size > len(rest) {
+	const around = chunks.ChunkEncodingSize + crc32.Size
+	if n <= 0 || len(rest) < around || length > uint64(len(rest)-around) { //nolint:gosec // Not negative.
 		return nil, fmt.Errorf("chunk file %06d ends inside the chunk at offset %d", segment+1, start)
 	}
-	end := chunks.ChunkEncodingSize + int(length)
+	end := chunks.ChunkEncodingSize + int(length) //nolint:gosec // At most the length of rest.
 	if crc32.Checksum(rest[:end], castagnoli) != binary.BigEndian.Uint32(rest[end:]) {
 		return nil, fmt.Errorf("chunk file %06d: wrong checksum at offset %d", segment+1, start)
 	}

@@ -30,8 +30,7 @@ func writeAnswer(w http.ResponseWriter, a answer) {
 
 func writeError(w http.ResponseWriter, err error, notes annotations.Annotations, query string) {
 	typ := internal
-	var ae *apiError
-	if errors.As(err, &ae) {
+	if ae, ok := errors.AsType[*apiError](err); ok {
 		typ = ae.typ
 	}
 	out := append([]byte(nil), `{"status":"error","errorType":`...)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,10 +20,10 @@ import (
 
 const healthy = "testdata/healthy"
 
-func open(t testing.TB) *recording.Recording {
-	t.Helper()
+func open(tb testing.TB) *recording.Recording {
+	tb.Helper()
 	r, err := recording.Open(healthy)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return r
 }
 
@@ -136,41 +137,68 @@ func TestOpenErrors(t *testing.T) {
 	require.NoError(t, err, "a block without deletions may lack the file")
 }
 
-// Every cut of a file and many flipped bytes must be an error that names the block, or read as something; never a panic.
-func TestDamagedBlocks(t *testing.T) {
-	t.Parallel()
+// blockFiles returns the files of the healthy recording by path.
+func blockFiles(tb testing.TB) map[string][]byte {
+	tb.Helper()
 	src := os.DirFS(healthy)
 	files := map[string][]byte{}
-	require.NoError(t, fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
+	require.NoError(tb, fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		files[path], err = fs.ReadFile(src, path)
 		return err
 	}))
-	try := func(path string, data []byte) error {
-		m := fstest.MapFS{}
-		for p, raw := range files {
-			m[p] = &fstest.MapFile{Data: raw}
-		}
-		m[path] = &fstest.MapFile{Data: data}
-		_, err := recording.OpenFS(m)
-		return err
+	return files
+}
+
+// openWith opens the recording with one file replaced.
+func openWith(files map[string][]byte, path string, data []byte) error {
+	m := fstest.MapFS{}
+	for p, raw := range files {
+		m[p] = &fstest.MapFile{Data: raw}
 	}
+	m[path] = &fstest.MapFile{Data: data}
+	_, err := recording.OpenFS(m)
+	return err
+}
+
+// Every cut of a file must be an error that names the block, and a flipped byte an error or harmless; never a panic.
+func TestDamagedBlocks(t *testing.T) {
+	t.Parallel()
 	const cuts = 40
+	files := blockFiles(t)
 	for path, raw := range files {
-		refused := 0
+		block, _, _ := strings.Cut(path, "/")
 		for i := range cuts {
-			if err := try(path, raw[:len(raw)*i/cuts]); err != nil {
-				refused++
-				require.ErrorContains(t, err, filepath.Dir(filepath.ToSlash(strings.SplitN(path, "/", 2)[0]+"/x")))
-			}
+			require.ErrorContains(t, openWith(files, path, raw[:len(raw)*i/cuts]), block, "%s cut", path)
 			flipped := append([]byte(nil), raw...)
 			flipped[(len(raw)-1)*i/cuts] ^= 0xff
-			_ = try(path, flipped)
+			if err := openWith(files, path, flipped); err != nil {
+				require.ErrorContains(t, err, block)
+			}
 		}
-		require.Equal(t, cuts, refused, "%s: every cut is noticed", path)
 	}
+}
+
+// FuzzDamagedBlock overwrites a piece of a file of a real block.
+func FuzzDamagedBlock(f *testing.F) {
+	files := blockFiles(f)
+	var paths []string
+	for path := range files {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	f.Add(uint8(0), uint(0), []byte{0, 0, 0, 0})
+	f.Add(uint8(1), uint(5), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
+	f.Add(uint8(2), uint(3), []byte("9"))
+	f.Add(uint8(3), uint(4), []byte{2})
+	f.Fuzz(func(_ *testing.T, which uint8, at uint, piece []byte) {
+		path := paths[int(which)%len(paths)]
+		damaged := append([]byte(nil), files[path]...)
+		copy(damaged[at%uint(len(damaged)):], piece)
+		_ = openWith(files, path, damaged) // It must return.
+	})
 }
 
 func TestStart(t *testing.T) {
