@@ -28,6 +28,8 @@ type scene struct {
 	names  string // "", "v0" or "ray".
 	fine   bool   // Keep the noise of the gauges.
 	seed   uint64
+
+	loads []workload // load after none, one, two … of the changes; filled by loadAt.
 }
 
 // change edits the load from a minute on.
@@ -61,18 +63,24 @@ type sample struct {
 	up                                    bool
 }
 
-func (s scene) loadAt(t float64) workload {
-	w := s.load
-	for _, c := range s.changes {
-		if t >= c.minute*60 {
+// loadAt is the load after the changes up to a moment; of one between the same changes it is the same.
+func (s *scene) loadAt(t float64) *workload {
+	done := 0
+	for done < len(s.changes) && t >= s.changes[done].minute*60 {
+		done++
+	}
+	for len(s.loads) <= done {
+		w := s.load
+		for _, c := range s.changes[:len(s.loads)] {
 			c.load(&w)
 		}
+		s.loads = append(s.loads, w)
 	}
-	return w
+	return &s.loads[done]
 }
 
 // play runs the scene and returns the scrapes of each replica.
-func (s scene) play() [][]sample {
+func (s *scene) play() [][]sample {
 	arriving := s.arrivals()
 	out := make([][]sample, s.replicas)
 	for i := range out {
@@ -82,12 +90,12 @@ func (s scene) play() [][]sample {
 }
 
 // arrivals deals the requests out to the replicas, by weight, to those that are there.
-func (s scene) arrivals() [][]*request {
+func (s *scene) arrivals() [][]*request {
 	out := make([][]*request, s.replicas)
 	owed := make([]float64, s.replicas)
 	c := newClient(s.seed + 1)
 	for c.next < s.minutes*60 {
-		w := s.loadAt(c.next)
+		w := *s.loadAt(c.next)
 		for i := range owed {
 			weight := 1.0
 			if i < len(w.weights) {
@@ -114,13 +122,13 @@ func (s scene) arrivals() [][]*request {
 	return out
 }
 
-func (s scene) gone(replica int, t float64) bool {
+func (s *scene) gone(replica int, t float64) bool {
 	return slices.ContainsFunc(s.outages, func(o outage) bool {
 		return o.replica == replica+1 && t >= o.from*60 && t < o.to*60
 	})
 }
 
-func (s scene) playReplica(i int, arriving []*request) []sample {
+func (s *scene) playReplica(i int, arriving []*request) []sample {
 	m := s.machine
 	e := newEngine(m, 0)
 	start := float64(origin - 86_400*3 - 137*i)
@@ -143,7 +151,7 @@ func (s scene) playReplica(i int, arriving []*request) []sample {
 			e, cpu = newEngine(m, t), 0
 			if s.held {
 				for len(arriving) > 0 && arriving[0].arrived < t {
-					e.loads = s.loadAt(t)
+					e.loads = *s.loadAt(t)
 					e.accept(arriving[0])
 					arriving = arriving[1:]
 				}
@@ -153,11 +161,11 @@ func (s scene) playReplica(i int, arriving []*request) []sample {
 			}
 		}
 		if down {
-			out = append(out, sample{load: s.loadAt(t), m: m, start: start})
+			out = append(out, sample{load: *s.loadAt(t), m: m, start: start})
 			continue
 		}
 		arriving = s.run(e, i, arriving, t)
-		w := s.loadAt(t)
+		w := *s.loadAt(t)
 		cpu += s.scrape * (0.12 + w.cpu)
 		shot := sample{c: e.c, load: w, m: e.m, start: start, up: true}
 		shot.c.cpu = cpu
@@ -186,7 +194,7 @@ func (s scene) playReplica(i int, arriving []*request) []sample {
 }
 
 // freeze keeps the gauges at their last value before the engine hung: they are written after a step only.
-func freeze(s scene, out []sample) {
+func freeze(s *scene, out []sample) {
 	last := -1
 	for k := range out {
 		if !s.loadAt(float64(k) * s.scrape).hang {
@@ -200,9 +208,9 @@ func freeze(s scene, out []sample) {
 }
 
 // run lets the engine work up to a moment and returns the requests that arrive later.
-func (s scene) run(e *engine, replica int, arriving []*request, until float64) []*request {
+func (s *scene) run(e *engine, replica int, arriving []*request, until float64) []*request {
 	for e.now < until {
-		e.loads = s.loadAt(e.now)
+		e.loads = *s.loadAt(e.now)
 		e.factor = 1
 		if e.loads.slow > 0 && (e.loads.slowOne == 0 || e.loads.slowOne == replica+1) {
 			e.factor = e.loads.slow
@@ -236,7 +244,7 @@ type row struct {
 }
 
 // text writes the scene in promqtest notation.
-func (s scene) text() string {
+func (s *scene) text() string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSpace(s.about), "\n") {
 		fmt.Fprintln(&b, strings.TrimRight("# "+strings.TrimSpace(line), " "))
@@ -253,7 +261,7 @@ func (s scene) text() string {
 	return b.String()
 }
 
-func (s scene) line(r row) string {
+func (s *scene) line(r row) string {
 	if s.fine && !r.counter {
 		return notation(r.values, func(int, int) float64 { return 1e-9 }, false)
 	}
@@ -266,7 +274,7 @@ func (s scene) line(r row) string {
 }
 
 // rows lists the series of one replica.
-func (s scene) rows(i int, shots []sample) []row {
+func (s *scene) rows(i int, shots []sample) []row {
 	instance, engine := i+1, 0
 	if s.labels.perEngine {
 		instance, engine = 1, i
@@ -293,7 +301,7 @@ func (s scene) rows(i int, shots []sample) []row {
 	hist := func(name string, buckets bool, f func(counters) histogram) {
 		if buckets {
 			for k, le := range f(shots[0].c).le {
-				count(name+"_bucket", fmt.Sprintf(`le="%g",`, le), func(x sample) float64 { return f(x.c).in[k] })
+				count(name+"_bucket", fmt.Sprintf(`le="%g",`, le), func(x sample) float64 { return f(x.c).upTo(k) })
 			}
 			count(name+"_bucket", `le="+Inf",`, func(x sample) float64 { return f(x.c).count })
 		}
@@ -383,7 +391,7 @@ func (s scene) rows(i int, shots []sample) []row {
 	return out
 }
 
-func (s scene) config(target string, m machine) string {
+func (s *scene) config(target string, m machine) string {
 	labels := fmt.Sprintf(`block_size="16",cache_dtype="auto",enable_prefix_caching="True",gpu_memory_utilization="0.9",num_gpu_blocks="%d",`,
 		m.pool/16)
 	if !s.labels.noEngine {
@@ -393,7 +401,7 @@ func (s scene) config(target string, m machine) string {
 }
 
 // configured is 1 while the replica runs with that machine's KV cache.
-func (s scene) configured(m machine) func(sample) float64 {
+func (s *scene) configured(m machine) func(sample) float64 {
 	return func(x sample) float64 {
 		if x.m.pool != m.pool {
 			return math.NaN()
@@ -404,7 +412,7 @@ func (s scene) configured(m machine) func(sample) float64 {
 
 // adapters lists vllm:lora_requests_info: one series for each set of adapters, its value the time of the last update, kept
 // for ever.
-func (s scene) adapters(target string, shots []sample) []row {
+func (s *scene) adapters(target string, shots []sample) []row {
 	var sets []string
 	at := map[string][]float64{}
 	for k, x := range shots {
@@ -439,7 +447,7 @@ func (s scene) adapters(target string, shots []sample) []row {
 }
 
 // spelled is how a name is exported: Ray replaces the colon, puts its own prefix in front and loses _total.
-func (s scene) spelled(name string, counter bool) string {
+func (s *scene) spelled(name string, counter bool) string {
 	rest, ok := strings.CutPrefix(name, "vllm:")
 	if s.names != "ray" || !ok {
 		return name

@@ -82,11 +82,20 @@ type counters struct {
 	ttft, itl, e2e, queue, prefillTime, decodeTime          histogram
 }
 
-// histogram keeps the sum, the count and a few cumulative buckets.
+// histogram keeps the sum, the count and a few buckets, each with what is above the one before.
 type histogram struct {
 	sum, count float64
 	le         []float64
 	in         []float64
+}
+
+// upTo is the cumulative count of a bucket, as it is exported.
+func (h histogram) upTo(bucket int) float64 {
+	n := 0.0
+	for _, x := range h.in[:bucket+1] {
+		n += x
+	}
+	return n
 }
 
 func newHistogram(le ...float64) histogram { return histogram{le: le, in: make([]float64, len(le))} }
@@ -97,6 +106,7 @@ func (h *histogram) observe(v float64) {
 	for i, le := range h.le {
 		if v <= le {
 			h.in[i]++
+			return
 		}
 	}
 }
@@ -187,10 +197,11 @@ func (e *engine) leave() {
 }
 
 func (e *engine) admit(budget *int) {
+	slots := e.m.seqs - e.parked()
 	for i := 0; i < len(e.waiting); {
 		r := e.waiting[i]
 		switch {
-		case len(e.running)+e.parked() >= e.m.seqs || *budget <= 0:
+		case len(e.running) >= slots || *budget <= 0:
 			return
 		case r.queued > e.now:
 			i++
@@ -237,6 +248,9 @@ func (e *engine) fetched(r *request) {
 
 // parked counts the requests that hold a slot without running.
 func (e *engine) parked() int {
+	if e.loads.park == 0 {
+		return 0
+	}
 	n := 0
 	for _, r := range e.waiting {
 		if r.parked && r.queued <= e.now {
