@@ -82,7 +82,9 @@ func FromStore(s *memstore.Store) *Recording {
 			LookbackDelta:        lookbackDelta,
 			EnableAtModifier:     true,
 			EnableNegativeOffset: true,
-			Parser:               p,
+			// The step of a subquery that names none: Prometheus takes its rule interval, 1 min by default.
+			NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+			Parser:                   p,
 		}),
 	}
 }

@@ -166,7 +166,7 @@ func openWith(files map[string][]byte, path string, data []byte) error {
 // Every cut of a file must be an error that names the block, and a flipped byte an error or harmless; never a panic.
 func TestDamagedBlocks(t *testing.T) {
 	t.Parallel()
-	const cuts = 40
+	const cuts = 15
 	files := blockFiles(t)
 	for path, raw := range files {
 		block, _, _ := strings.Cut(path, "/")
