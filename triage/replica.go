@@ -125,6 +125,8 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	late := promDuration(time.Duration(o.late.len()) * o.grid.step)
 	before := promDuration(max(time.Duration(o.baseline.len())*o.grid.step, p.rate))
 	back := promDuration(max(p.end.Sub(o.onset), time.Second))
+	// A subquery without a step takes the server's rule interval, often a minute: too coarse for a short incident.
+	step := promDuration(o.grid.step)
 	var exprs []string
 	rank := func(format, id string, args ...any) {
 		s, ok := e.kb.Signal(id)
@@ -135,16 +137,16 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 		args = append([]any{e.expression(p, s, []string{key})}, args...)
 		exprs = append(exprs, fmt.Sprintf(format, args...))
 	}
-	rank("topk(4, avg_over_time((%s)[%s:]))", "waiting", late)
-	rank("topk(3, avg_over_time((%s)[%s:]))", "kv_usage", late)
-	rank("bottomk(3, avg_over_time((%s)[%s:]))", "running", late)
-	rank("topk(3, avg_over_time((%s)[%s:]))", "running", late)
+	rank("topk(4, avg_over_time((%s)[%s:%s]))", "waiting", late, step)
+	rank("topk(3, avg_over_time((%s)[%s:%s]))", "kv_usage", late, step)
+	rank("bottomk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
+	rank("topk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
 	rank("bottomk(4, %s)", "up")
 	if sum, ok := e.kb.Signal("itl_sum"); ok && o.get("itl_sum").state == Present {
 		count, _ := e.kb.Signal("itl_count")
 		itl := fmt.Sprintf("(%s) / (%s)", e.expression(p, sum, []string{key}), e.expression(p, count, []string{key}))
-		exprs = append(exprs, fmt.Sprintf("topk(4, avg_over_time((%s)[%s:]) / (avg_over_time((%s)[%s:] offset %s) > 0))",
-			itl, late, itl, before, back))
+		exprs = append(exprs, fmt.Sprintf("topk(4, avg_over_time((%s)[%s:%s]) / (avg_over_time((%s)[%s:%s] offset %s) > 0))",
+			itl, late, step, itl, before, step, back))
 	}
 	found := map[string]bool{}
 	for _, f := range p.focus {
