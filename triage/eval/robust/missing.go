@@ -12,6 +12,9 @@ import (
 // randomDrops is how many different random thirds of the metrics are taken away.
 const randomDrops = 8
 
+// eachMetric is the row in which every metric is taken away in turn.
+const eachMetric = "each metric alone"
+
 // missing takes metrics away: each alone, and 30 % of them at random.
 func missing(recs []*eval.Recording) []Variant {
 	all := families(recs)
