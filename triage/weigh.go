@@ -84,11 +84,12 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 	}
 	keys, known := 0, 0
 	for _, pr := range c.Evidence {
-		l := line{p: pr, value: o.test(pr)}
+		value, applies := o.test(pr)
+		l := line{p: pr, value: value}
 		if !math.IsNaN(l.value) {
 			l.weight = interpolate(l.value, pr.Against, pr.For)
 		}
-		if pr.Key {
+		if pr.Key && applies {
 			keys++
 			if !math.IsNaN(l.value) {
 				known++
@@ -97,19 +98,24 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 		s.lines = append(s.lines, l)
 	}
 	discountFamilies(s.lines)
+	s.coverage = 1
+	if keys > 0 {
+		s.coverage = float64(known) / float64(keys)
+	}
 	s.score = s.prior
 	supporting := map[string]bool{}
-	for _, l := range s.lines {
+	for i := range s.lines {
+		l := &s.lines[i]
+		if l.weight > 0 {
+			// What speaks for a cause counts only as far as the evidence that it stands on could be read at all.
+			l.weight *= s.coverage
+		}
 		s.score += l.weight
 		if l.weight > 0.3 {
 			supporting[l.p.Family] = true
 		}
 	}
 	s.families = len(supporting)
-	s.coverage = 1
-	if keys > 0 {
-		s.coverage = float64(known) / float64(keys)
-	}
 	for i := range c.Requires {
 		if !o.holds(c.Requires[i]) {
 			s.refuted = &c.Requires[i]
@@ -137,12 +143,20 @@ func alertShift(in Incident, c kb.Cause) float64 {
 	return shift
 }
 
-// test evaluates a predicate: -1 to 1, NaN when a guard does not hold or a feature is unknown.
-func (o *observations) test(p kb.Predicate) float64 {
+// test evaluates a predicate: -1 to 1, NaN when it is unknown. It does not apply when a guard is known not to hold.
+func (o *observations) test(p kb.Predicate) (value float64, applies bool) {
+	known := true
 	for _, c := range p.When {
-		if v := o.feature(c.Signal, c.Feature); math.IsNaN(v) || !within(v, c) {
-			return math.NaN()
+		v := o.feature(c.Signal, c.Feature)
+		switch {
+		case math.IsNaN(v):
+			known = false
+		case !within(v, c):
+			return math.NaN(), false
 		}
+	}
+	if !known {
+		return math.NaN(), true
 	}
 	out := o.value(p.Test)
 	for _, t := range p.All {
@@ -162,7 +176,7 @@ func (o *observations) test(p kb.Predicate) float64 {
 		}
 		out = min(out, v)
 	}
-	return out
+	return out, true
 }
 
 // value maps a feature to -1 (No or beyond) … 1 (Yes or beyond).

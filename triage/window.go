@@ -35,6 +35,8 @@ const (
 	maxOnsetLead = 45 * time.Minute
 	// minBasePoints is how many samples a baseline needs for a level.
 	minBasePoints = 2
+	// minBaseline is how long a baseline must be: shorter ones hold too few requests to be a level.
+	minBaseline = 45 * time.Second
 	// minOnsetPoints is how many samples before a change are needed to tell it from noise.
 	minOnsetPoints = 4
 )
@@ -86,7 +88,7 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 	o.window = promRange{o.onsetIdx, n}
 	o.late = o.lateOf(p)
 	o.baseline = o.baselineOf(p, firing)
-	if o.baseline.len() < minBasePoints {
+	if o.baseline.len() < minBasePoints || time.Duration(o.baseline.len())*o.grid.step < minBaseline {
 		o.baseline = promRange{}
 		if o.noBase == "" {
 			o.noBase = "there is too little data before the onset"
