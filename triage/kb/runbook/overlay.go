@@ -2,6 +2,7 @@ package runbook
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -45,9 +46,36 @@ func (o overlay) Open(name string) (fs.File, error) {
 	}
 	f, err := o.dir.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return o.base.Open(name)
+		f, err = o.base.Open(name)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil || !info.IsDir() {
+		return f, err
+	}
+	entries, err := o.ReadDir(name)
+	return &directory{File: f, entries: entries}, err
+}
+
+// directory is an open folder with the entries of both layers.
+type directory struct {
+	fs.File
+	entries []fs.DirEntry
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (d *directory) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(d.entries)
+	} else if len(d.entries) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.entries))
+	out := d.entries[:n]
+	d.entries = d.entries[n:]
+	return out, nil
 }
 
 // ReadDir implements fs.ReadDirFS.

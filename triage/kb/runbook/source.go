@@ -121,7 +121,7 @@ func headings(lines []string) ([]heading, error) {
 			continue
 		}
 		m := headingPattern.FindStringSubmatch(line)
-		if m == nil || strings.Contains(m[2], "{{") {
+		if len(m) == 0 || strings.Contains(m[2], "{{") {
 			errs = append(errs, fmt.Errorf("heading %q is not \"## Title {#anchor}\"", excerpt(line)))
 			continue
 		}
