@@ -42,6 +42,9 @@ func NewMessage(r triage.Report, o Options) Message {
 	b.gaps(&m)
 	m.Impact = b.sayAll(r.Impact.Lines)
 	m.Timeline = b.timeline()
+	if len(m.Timeline) > 0 {
+		m.Zone = b.f.Zone(m.Timeline[0].At)
+	}
 	m.Queries = b.queries()
 	m.Panels = b.panels()
 	m.Links = b.links(m)
@@ -136,10 +139,10 @@ func (b *builder) claim(axis string, h triage.Hypothesis) Claim {
 
 // changedTitle words a trigger by how sure it is.
 func (b *builder) changedTitle(c Claim) string {
-	switch {
-	case c.ID == "":
+	switch c.ID {
+	case "":
 		return ""
-	case c.ID == "none":
+	case "none":
 		return c.Title
 	default:
 		return b.words.Fill("ui.changed."+string(c.Level), "trigger", c.Title)

@@ -66,6 +66,6 @@ func (b *builder) because(p triage.Report, m Message) []string {
 		}
 		fresh = append(fresh, text)
 	}
-	reasons := append(fresh, rest...)
+	reasons := slices.Concat(fresh, rest)
 	return reasons[:min(len(reasons), maxBecause)]
 }

@@ -28,32 +28,56 @@ func message(name, language string) notify.Message {
 func TestTheFirstTwoLinesSayIt(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, language, headline, lead string }{
-		{"kv-longer-outputs", "en", "KV cache full · demo (llm)",
-			"Outputs got longer · all 3 replicas · high confidence · since 14:02 KST ± 20 s"},
-		{"kv-longer-outputs", "ko", "KV 캐시 고갈 · demo (llm)",
-			"출력이 길어짐 · 레플리카 3개 전체 · 확신 높음 · 14:02 KST부터 (± 20초)"},
-		{"device-slow", "en", "GPU slower than before · demo (llm)",
-			"No change found · 1 of 3 replicas: vllm-demo-1 · medium confidence · since 14:04 KST ± 20 s"},
-		{"lora-slots", "en", "LoRA slots taken · demo (llm)",
-			"Probably: More LoRA adapters in use · all 3 replicas · high confidence · since 14:04 KST ± 20 s"},
-		{"client-aborts", "en", "Clients give up · demo (llm)",
-			"Possibly: Outputs got longer · all 3 replicas · medium confidence · since 14:04 KST ± 20 s"},
-		{"no-baseline", "en", "KV cache full · demo (llm)",
-			"What changed is unclear · all 3 replicas · high confidence · since 14:02 KST ± 20 s"},
-		{"inconclusive", "en", "Inconclusive · demo (llm)",
+		{
+			"kv-longer-outputs", "en", "KV cache full · demo (llm)",
+			"Outputs got longer · all 3 replicas · high confidence · since 14:02 KST ± 20 s",
+		},
+		{
+			"kv-longer-outputs", "ko", "KV 캐시 고갈 · demo (llm)",
+			"출력이 길어짐 · 레플리카 3개 전체 · 확신 높음 · 14:02 KST부터 (± 20초)",
+		},
+		{
+			"device-slow", "en", "GPU slower than before · demo (llm)",
+			"No change found · 1 of 3 replicas: vllm-demo-1 · medium confidence · since 14:04 KST ± 20 s",
+		},
+		{
+			"lora-slots", "en", "LoRA slots taken · demo (llm)",
+			"Probably: More LoRA adapters in use · all 3 replicas · high confidence · since 14:04 KST ± 20 s",
+		},
+		{
+			"client-aborts", "en", "Clients give up · demo (llm)",
+			"Possibly: Outputs got longer · all 3 replicas · medium confidence · since 14:04 KST ± 20 s",
+		},
+		{
+			"no-baseline", "en", "KV cache full · demo (llm)",
+			"What changed is unclear · all 3 replicas · high confidence · since 14:02 KST ± 20 s",
+		},
+		{
+			"inconclusive", "en", "Inconclusive · demo (llm)",
 			"KV cache and prefill fit equally well: the prompt length could not be read for the last 4 min · " +
-				"since 14:05 KST ± 20 s"},
-		{"healthy", "en", "No bottleneck found · demo (llm)",
-			"Nothing binds the server now; the likely causes are refuted by data."},
-		{"low-traffic", "ko", "트래픽이 적어 판단 불가 · demo (llm)",
-			"요청 몇 건이 알림의 분위수를 좌우합니다. 고칠 것은 없습니다."},
-		{"resolved", "en", "Resolved: KV cache full · demo (llm)",
-			"Outputs got longer · all 3 replicas · since 14:02 KST ± 20 s · resolved after 12 min"},
-		{"recovered", "en", "Recovered: KV cache full · demo (llm)",
-			"Outputs got longer · all 3 replicas · since 14:02 KST ± 20 s · back to normal after 13 min; the alert still fires"},
-		{"huge-fleet", "en", "KV cache full · demo (llm)",
+				"since 14:05 KST ± 20 s",
+		},
+		{
+			"healthy", "en", "No bottleneck found · demo (llm)",
+			"Nothing binds the server now; the likely causes are refuted by data.",
+		},
+		{
+			"low-traffic", "ko", "트래픽이 적어 판단 불가 · demo (llm)",
+			"요청 몇 건이 알림의 분위수를 좌우합니다. 고칠 것은 없습니다.",
+		},
+		{
+			"resolved", "en", "Resolved: KV cache full · demo (llm)",
+			"Outputs got longer · all 3 replicas · since 14:02 KST ± 20 s · resolved after 12 min",
+		},
+		{
+			"recovered", "en", "Recovered: KV cache full · demo (llm)",
+			"Outputs got longer · all 3 replicas · since 14:02 KST ± 20 s · back to normal after 13 min; the alert still fires",
+		},
+		{
+			"huge-fleet", "en", "KV cache full · demo (llm)",
 			"Outputs got longer · 2,000 of 2,500 replicas: vllm-demo-0, vllm-demo-1, vllm-demo-2 and 1,997 more · " +
-				"high confidence · since 14:02 KST ± 20 s"},
+				"high confidence · since 14:02 KST ± 20 s",
+		},
 		{"bare", "en", "Inconclusive · vLLM", "The data does not separate the likely causes."},
 	}
 	for _, tt := range tests {

@@ -47,7 +47,8 @@ func (b *builder) alertNames() string {
 	count := map[string]int{}
 	for _, a := range b.r.Incident.Alerts {
 		name := Clean(a.Name, maxName)
-		if count[name]++; count[name] == 1 {
+		count[name]++
+		if count[name] == 1 {
 			order = append(order, name)
 		}
 	}
@@ -129,7 +130,8 @@ func (b *builder) alertGroups(step time.Duration) []alertGroup {
 		if step > 0 {
 			k.step = t.UnixNano() / int64(step)
 		}
-		if count[k]++; count[k] == 1 {
+		count[k]++
+		if count[k] == 1 {
 			order = append(order, k)
 		}
 		at[k] = earlier(at[k], t)

@@ -51,7 +51,8 @@ func (b *builder) places(where []triage.Place) places {
 			continue
 		}
 		seen[p] = true
-		if out.count++; out.count > MaxPlaces {
+		out.count++
+		if out.count > MaxPlaces {
 			continue
 		}
 		out.names = append(out.names, b.place(p))

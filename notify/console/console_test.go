@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"os"
@@ -99,7 +98,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe is gone") 
 
 func TestWriteErrorIsClassed(t *testing.T) {
 	t.Parallel()
-	_, err := console.New(broken{}, console.Never).Post(context.Background(), "c", notify.Message{})
+	_, err := console.New(broken{}, console.Never).Post(t.Context(), "c", notify.Message{})
 	var failure *notify.Error
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, notify.Unavailable, failure.Reason)

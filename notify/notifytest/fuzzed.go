@@ -18,13 +18,13 @@ func Fuzzed(data []byte) triage.Report {
 		Incident: triage.IncidentInfo{
 			ID: s.word(), GroupKey: s.word(), Status: s.pick("firing", "resolved", "adhoc", s.word()),
 			Scope:     triage.Scope{Model: s.word(), Namespace: s.word(), Instance: s.word(), Pod: s.word()},
-			ScopeNote: s.text(), Onset: s.time(), OnsetUncertaintyMS: int64(s.uint64()),
+			ScopeNote: s.text(), Onset: s.time(), OnsetUncertaintyMS: s.int64(),
 			Window: triage.Span{Start: s.time(), End: s.time()}, Replicas: int(s.byte()),
 			Truncated: int(s.byte()), RunbookURL: s.word(), ExternalURL: s.word(),
 		},
 		RunnerUp: s.text(),
 		VLLM:     triage.VersionRange{Text: s.word()},
-		Queries:  int(s.byte()), QueryMS: int64(s.uint64()),
+		Queries:  int(s.byte()), QueryMS: s.int64(),
 	}
 	if s.byte()%2 == 0 {
 		r.Incident.Baseline = &triage.Span{Start: s.time(), End: s.time()}
@@ -48,8 +48,10 @@ func Fuzzed(data []byte) triage.Report {
 		r.Missing = append(r.Missing, triage.Missing{Signal: s.word(), State: triage.State(s.pick("absent", s.word())), Why: s.word()})
 		r.Notes = append(r.Notes, s.text())
 		r.Impact.Lines = append(r.Impact.Lines, s.text())
-		r.Panels = append(r.Panels, triage.Panel{Signal: s.word(), Title: s.word(), Unit: s.unit(), Role: s.pick("alert", s.word()),
-			Start: s.time(), StepMS: int64(s.uint64()), Values: s.values()})
+		r.Panels = append(r.Panels, triage.Panel{
+			Signal: s.word(), Title: s.word(), Unit: s.unit(), Role: s.pick("alert", s.word()),
+			Start: s.time(), StepMS: s.int64(), Values: s.values(),
+		})
 		r.QueryLog = append(r.QueryLog, triage.QueryRecord{ID: s.word(), Query: s.word(), Outcome: s.word(), Error: s.word()})
 	}
 	if s.byte()%2 == 0 {
@@ -79,6 +81,10 @@ func (s *stream) uint64() uint64 {
 		b[i] = s.byte()
 	}
 	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (s *stream) int64() int64 {
+	return int64(s.uint64()) //nolint:gosec // Every bit pattern is wanted.
 }
 
 // count is a list length: mostly small, sometimes a hundred.
@@ -166,8 +172,10 @@ func (s *stream) hypothesis() triage.Hypothesis {
 		h.Where = append(h.Where, triage.Place{Model: s.word(), Instance: s.word(), Engine: s.word(), Pod: s.word()})
 	}
 	for range s.count() {
-		h.Evidence = append(h.Evidence, triage.Evidence{Signal: s.word(), Text: s.text(), Unit: s.unit(), Before: s.numberOrNil(),
-			During: s.numberOrNil(), Supports: s.byte()%2 == 0, Query: s.word()})
+		h.Evidence = append(h.Evidence, triage.Evidence{
+			Signal: s.word(), Text: s.text(), Unit: s.unit(), Before: s.numberOrNil(),
+			During: s.numberOrNil(), Supports: s.byte()%2 == 0, Query: s.word(),
+		})
 	}
 	for range s.count() {
 		h.Actions = append(h.Actions, triage.Action{Text: s.text(), Option: s.word(), Cost: s.text()})
