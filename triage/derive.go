@@ -64,9 +64,8 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 	e.derive(o, "prefill_share", func(i int) float64 {
 		return over(at(computed, i), at(computed, i)+at(generated, i))
 	})
-	e.derive(o, "arrivals", func(i int) float64 {
-		return arrivals(running, waiting, first, finished, i, k, o.grid.step.Seconds())
-	})
+	arrivals := arrivals(running, waiting, first, finished, k, o.grid.step.Seconds())
+	e.derive(o, "arrivals", func(i int) float64 { return at(arrivals, i) })
 	arriving := o.series("arrivals")
 	e.derive(o, "queue_now", func(i int) float64 {
 		if at(waiting, i) == 0 {
@@ -113,6 +112,7 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 		return over(at(preempted, i), max(orZero(at(first, i)), 0.1*orZero(at(arriving, i)), 0.02))
 	})
 	e.derive(o, "residence", func(i int) float64 { return over(at(running, i), max(at(finished, i), 0.01)) })
+	e.deriveRequests(o)
 }
 
 // derive computes one series; it is unknown where f is NaN, and its state follows from what it needs.
@@ -151,28 +151,6 @@ func (e *Engine) begin(o *observations, s kb.Signal) (x *observation, ok bool) {
 		x.expr = needs[0].expr
 	}
 	return x, true
-}
-
-// arrivals is how many requests arrive each second. Two lower bounds, of which the larger counts: flow balance (what
-// finished plus what piled up), which misses clients that leave, and first tokens plus the growth of the queue, which
-// misses prompts in prefill. n>1 counts sequences.
-func arrivals(running, waiting, first, finished []float64, i, k int, step float64) float64 {
-	if i < k {
-		return math.NaN()
-	}
-	span := float64(k) * step
-	pile := at(running, i) + at(waiting, i) - at(running, i-k) - at(waiting, i-k)
-	balance := at(finished, i) + pile/span
-	queue := at(first, i) + (at(waiting, i)-at(waiting, i-k))/span
-	switch {
-	case math.IsNaN(balance) && math.IsNaN(queue):
-		return math.NaN()
-	case math.IsNaN(balance):
-		return max(queue, 0)
-	case math.IsNaN(queue):
-		return max(balance, 0)
-	}
-	return max(balance, queue, 0)
 }
 
 // computedPrompt is the prompt tokens that had to be computed: counted by source from 0.16.0, before that the prompt
@@ -230,6 +208,13 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"lora_max":             loraMax,
 		"lora_pressure":        loraPressure,
 		"kv_connector":         kvConnector,
+		"drained":              drained,
+		"stall_episodes":       stallEpisodes,
+		"vanished":             vanished,
+		"pool_prompts":         poolPrompts,
+		"kv_max_concurrency":   kvMaxConcurrency,
+		"core_missing":         coreMissing,
+		"data_age":             dataAge,
 	} {
 		s, ok := e.kb.Signal(id)
 		if !ok {
@@ -375,7 +360,7 @@ func configChanges(_ *plan, o *observations) map[string]float64 {
 func replicasDown(_ *plan, o *observations) map[string]float64 {
 	up, targets := o.series("up"), o.series("targets")
 	last := len(up) - 1
-	if last < 0 {
+	if last < 0 || o.prometheusStopped() {
 		return nil
 	}
 	now, all := at(up, last), at(targets, last)
@@ -389,7 +374,7 @@ func replicasDown(_ *plan, o *observations) map[string]float64 {
 // replicasLost counts how many fewer replicas answer than in the baseline: down now, or gone from service discovery.
 func replicasLost(_ *plan, o *observations) map[string]float64 {
 	up := o.series("up")
-	if up == nil || o.baseline.len() == 0 {
+	if up == nil || o.baseline.len() == 0 || o.prometheusStopped() {
 		return nil
 	}
 	before := promq.Median(present(o.baseline.of(up)))

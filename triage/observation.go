@@ -45,6 +45,7 @@ type observations struct {
 	configAfter      model.Vector // Cache configurations at the end.
 	pool             kvPool
 	lora, loraBefore loraUse
+	absence          absence
 }
 
 // promRange is a range of grid indexes, the end excluded.

@@ -166,14 +166,17 @@ type kvPool struct {
 	blocks     float64
 }
 
+// configNames matches the gauge that carries the configuration, in vLLM's and in Ray's spelling.
+const configNames = `{__name__=~"vllm:cache_config_info|vllm_cache_config_info|ray_vllm_cache_config_info"}`
+
 // configAt reads the label sets of vllm:cache_config_info of the scope at one moment, most frequent first.
 func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Time) model.Vector {
 	keys := p.targetKeys
 	if len(keys) == 0 || p.discovery != nil {
 		return nil
 	}
-	expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(vllm:cache_config_info[%s]) and on (%s) last_over_time(%s[%s])))",
-		joinNames(configLabels), promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
+	expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(%s[%s]) and on (%s) last_over_time(%s[%s])))",
+		joinNames(configLabels), configNames, promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
 		promDuration(e.opts.LookBack))
 	v, ok := log.instant(ctx, "config", expr, t).value.(model.Vector)
 	if !ok {

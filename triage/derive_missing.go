@@ -1,0 +1,104 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"vllm-triage/promq"
+)
+
+// absence is what was found out about a scope without fresh vLLM metrics.
+type absence struct {
+	asked bool
+	// fresh says that Prometheus has samples of something at the end.
+	fresh bool
+	// http counts targets of the scope that count HTTP requests and export nothing of the engine.
+	http float64
+}
+
+// coreSignals are what every vLLM since 0.4 exports unless its statistics are off.
+var coreSignals = []string{
+	"running", "waiting", "kv_usage_max", "prompt_tokens", "generation_tokens", "finished", "first_tokens", "itl_count",
+	"e2e_count",
+}
+
+// readAbsence asks, only when the anchor gauge has no sample of late, whether Prometheus is alive at all and whether the
+// servers answer without the engine's metrics (--disable-log-stats, or an engine that is not up yet).
+func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *observations) {
+	if p.discovery != nil || len(present(o.late.of(o.series("running")))) > 0 {
+		return
+	}
+	o.absence.asked = true
+	up := log.instant(ctx, "any_target", "count(up)", p.end)
+	if v, ok := up.value.(model.Vector); ok && len(v) > 0 {
+		o.absence.fresh = true
+	}
+	asked := p.in.Scope
+	asked.Model = ""
+	if asked.Key() == "" {
+		return
+	}
+	http := log.instant(ctx, "http_only", fmt.Sprintf("count(count by (instance, pod) (last_over_time(%s[%s])))",
+		e.selector("http_requests_total", asked), promDuration(5*time.Minute)), p.end)
+	if v, ok := http.value.(model.Vector); ok && len(v) > 0 {
+		o.absence.http = float64(v[0].Value)
+	}
+}
+
+// coreMissing is the share of the core signals without a sample of late. It is unknown while the replicas are known to be
+// down, which is the better explanation.
+func coreMissing(p *plan, o *observations) map[string]float64 {
+	if p.discovery != nil {
+		return nil
+	}
+	if gone := replicasGone(p, o); gone != nil && gone["level"] >= 1 && len(present(o.late.of(o.series("running")))) == 0 {
+		return nil
+	}
+	missing := 0.0
+	for _, id := range coreSignals {
+		x := o.get(id)
+		if x.state == Failed {
+			return nil
+		}
+		if x.state != Present || len(present(o.late.of(x.values))) == 0 {
+			missing++
+		}
+	}
+	out := map[string]float64{"level": missing / float64(len(coreSignals)), "base": 0}
+	if o.absence.http > 0 {
+		out["max"] = o.absence.http
+	}
+	return out
+}
+
+// dataAge is how old the newest sample of the scope is.
+func dataAge(p *plan, o *observations) map[string]float64 {
+	running := o.series("running")
+	last := len(running) - 1
+	for last >= 0 && math.IsNaN(running[last]) {
+		last--
+	}
+	if last < 0 {
+		return nil
+	}
+	age := o.grid.end.Sub(o.time(last)).Seconds()
+	if !p.edge.IsZero() {
+		// An instant query looks back five minutes; the raw samples do not.
+		age = max(age, p.end.Sub(p.edge).Seconds())
+	}
+	if gone := replicasGone(p, o); gone != nil && gone["level"] >= 1 {
+		return nil
+	}
+	return map[string]float64{"level": max(age, 0), "base": p.scrape.Seconds()}
+}
+
+// prometheusStopped says that nothing at all has a sample at the end: an absent target then says nothing about a replica.
+func (o *observations) prometheusStopped() bool {
+	return o.absence.asked && !o.absence.fresh && math.IsNaN(lastOf(o.series("up"))) && promq.Max(present(o.series("up"))) > 0
+}
+
+func lastOf(v []float64) float64 { return at(v, len(v)-1) }

@@ -1,0 +1,34 @@
+package triage
+
+import "math"
+
+// deriveRequests computes series about what becomes of requests: refused, parked, held in the KV cache.
+func (e *Engine) deriveRequests(o *observations) {
+	running, arriving := o.series("running"), o.series("arrivals")
+	rejected, deferred := o.series("request_rejections"), o.series("waiting_deferred")
+	e.derive(o, "rejected_share", func(i int) float64 {
+		return over(at(rejected, i), at(rejected, i)+max(orZero(at(arriving, i)), 0.02))
+	})
+	e.derive(o, "slots_held", func(i int) float64 { return at(running, i) + at(deferred, i) })
+	items, hits := o.series("mm_queries"), o.series("mm_hits")
+	e.derive(o, "mm_computed", func(i int) float64 { return max(at(items, i)-orZero(at(hits, i)), 0) })
+	moved, lost := o.series("kv_transfers"), o.series("kv_transfer_failures")
+	e.derive(o, "kv_transfer_failed_share", func(i int) float64 {
+		return over(at(lost, i), at(lost, i)+orZero(at(moved, i)))
+	})
+	kv, prompt, output := o.series("kv_usage"), o.series("prompt_length"), o.series("output_length")
+	var lastPrompt, lastOutput float64
+	// A running request holds its prompt and, on average, half of its answer. Shared prefixes only make it less.
+	e.derive(o, "kv_per_demand", func(i int) float64 {
+		if v := at(prompt, i); v > 0 {
+			lastPrompt = v
+		}
+		if v := at(output, i); v > 0 {
+			lastOutput = v
+		}
+		if o.pool.tokens == 0 || lastPrompt == 0 || math.IsNaN(at(running, i)) {
+			return math.NaN()
+		}
+		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * (lastPrompt + lastOutput/2))
+	})
+}

@@ -1,0 +1,135 @@
+package triage
+
+import (
+	"math"
+
+	"vllm-triage/promq"
+)
+
+// stallStart is the first grid index of the stretch without any token that lasts to the end; ok is false without one. The
+// last token came about one rate window before.
+func stallStart(o *observations) (start int, ok bool) {
+	gen, prompt := o.series("generation_tokens"), o.series("prompt_tokens")
+	start = o.grid.points()
+	for start > 0 && at(gen, start-1) == 0 && !(at(prompt, start-1) > 0) {
+		start--
+	}
+	return start, start < o.grid.points()
+}
+
+// integral is how many events a rate counts in a range.
+func (o *observations) integral(id string, r promRange) float64 {
+	have := present(r.of(o.series(id)))
+	if len(have) == 0 {
+		return math.NaN()
+	}
+	return promq.Mean(have) * float64(r.len()) * o.grid.step.Seconds()
+}
+
+// drained tells a queue that nothing leaves from an engine that died: level is the share of the requests running before
+// the tokens stopped that finished in order. A frozen or dead engine finishes none of them.
+func drained(p *plan, o *observations) map[string]float64 {
+	start, ok := stallStart(o)
+	running := o.series("running")
+	if !ok || running == nil || start == 0 {
+		return nil
+	}
+	if promq.Median(present(promRange{start, o.grid.points()}.of(running))) > 0 {
+		return map[string]float64{"level": 0, "base": 0}
+	}
+	from := max(start-o.points(10*minuteOf), 0)
+	peak, most := -1, 0.0
+	for i := from; i < start; i++ {
+		if v := at(running, i); v >= most && v > 0 {
+			peak, most = i, v
+		}
+	}
+	finished := o.integral("finished", promRange{peak, min(start+o.points(p.rate), o.grid.points())})
+	if peak < 0 || math.IsNaN(finished) {
+		return nil
+	}
+	return map[string]float64{"level": min(finished/most, 1), "base": 0}
+}
+
+// stallEpisodes counts earlier stretches in which nothing ran, requests waited and no token came, and which ended without
+// a restart: a request that can never start leaves with its client.
+func stallEpisodes(p *plan, o *observations) map[string]float64 {
+	gen, running, waiting := o.series("generation_tokens"), o.series("running"), o.series("waiting")
+	if gen == nil || running == nil || waiting == nil {
+		return nil
+	}
+	last, ok := stallStart(o)
+	if !ok {
+		last = o.grid.points()
+	}
+	n, length := 0.0, 0
+	for i := range last {
+		switch {
+		case at(gen, i) == 0 && at(running, i) == 0 && at(waiting, i) >= 1:
+			length++
+		case length > 0:
+			if length > o.points(p.rate)/2 && !o.restartedNear(i, o.points(p.rate)+length) {
+				n++
+			}
+			length = 0
+		}
+	}
+	return map[string]float64{"level": n, "base": 0}
+}
+
+func (o *observations) restartedNear(i, points int) bool {
+	for _, r := range o.restarts {
+		if r >= i-points && r <= i+points {
+			return true
+		}
+	}
+	return false
+}
+
+// vanished compares the requests that the gauges still show after the tokens stopped with the HTTP requests that ended at
+// that moment without finishing in the engine. When all of them ended at once and nothing has come since, the engine is
+// idle and its gauges are stale: they are written by a step, and an idle engine makes none (field case FC-69). An engine
+// that hangs lets its clients run into their time-outs one by one instead.
+func vanished(p *plan, o *observations) map[string]float64 {
+	start, ok := stallStart(o)
+	if !ok || o.series("http_requests") == nil {
+		return nil
+	}
+	k := o.points(p.rate)
+	end := o.grid.points()
+	held := promq.Median(present(promRange{start, end}.of(o.series("running"))))
+	burst := promRange{max(start-2*k, 0), min(start+k, end)}
+	gone := o.integral("http_requests", burst) - orZero(o.integral("finished", burst))
+	since := orZero(o.integral("http_requests", promRange{min(start+k, end), end}))
+	if !(held > 0) || math.IsNaN(gone) {
+		return nil
+	}
+	if since > 0.5 {
+		gone = 0
+	}
+	return map[string]float64{"level": min(max(gone/held, 0), 1), "base": 0}
+}
+
+// poolPrompts is how many of the longest prompts seen fit into an empty KV cache.
+func poolPrompts(_ *plan, o *observations) map[string]float64 {
+	longest := promq.Max(present(o.series("prompt_length")))
+	if o.pool.perReplica == 0 || !(longest > 0) {
+		return nil
+	}
+	return map[string]float64{"level": o.pool.perReplica / longest}
+}
+
+// kvMaxConcurrency is how many requests of max_model_len fit into the KV cache, as the server computed it at its start
+// (label of vllm:cache_config_info from 0.24.0). Below 1, vLLM accepts requests that it can never start.
+func kvMaxConcurrency(_ *plan, o *observations) map[string]float64 {
+	least := math.NaN()
+	for _, s := range o.configAfter {
+		if v := labelNumber(s.Metric, "kv_cache_max_concurrency"); v > 0 && !(v >= least) {
+			least = v
+		}
+	}
+	if math.IsNaN(least) {
+		return nil
+	}
+	return map[string]float64{"level": least}
+}
