@@ -455,6 +455,15 @@ func (e *Engine) notes(p *plan, o *observations) []Text {
 		out = append(out, text("note.stale", "the newest sample is {age} old: Prometheus has no fresh data of this scope",
 			number("age", p.end.Sub(p.edge).Seconds(), Seconds)))
 	}
+	if p.failed > 0 {
+		out = append(out, text("note.failed", "{failed} of {asked} queries had no answer: what they would have shown is unknown",
+			number("failed", float64(p.failed), Count), number("asked", float64(p.asked), Count)))
+	}
+	if p.partial > 0 {
+		out = append(out, text("note.partial", "{partial} of {asked} answers may be incomplete: {warning}",
+			number("partial", float64(p.partial), Count), number("asked", float64(p.asked), Count),
+			word("warning", strings.Join(p.warnings[:min(len(p.warnings), 2)], "; "))))
+	}
 	return out
 }
 

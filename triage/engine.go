@@ -75,6 +75,7 @@ func (e *Engine) Triage(ctx context.Context, in Incident) (Report, error) {
 	log := &queryLog{q: e.q, slots: make(chan struct{}, e.opts.Concurrency)}
 	p := e.plan(ctx, log, in)
 	o := e.observe(ctx, log, p)
+	log.tally(p)
 	w := e.weigh(p, o)
 	if err := context.Cause(ctx); err != nil && ctx.Err() == context.Canceled {
 		return Report{}, err

@@ -37,6 +37,10 @@ type plan struct {
 	targetKeys []string
 	// focus holds the instances that the alerts name, sorted.
 	focus []string
+	// asked, failed and partial count the requests to Prometheus, those without and those with an incomplete answer.
+	asked, failed, partial int
+	// warnings are what Prometheus said beside its answers.
+	warnings []string
 	// edge is the newest sample seen; much older than end means that Prometheus has no fresh data.
 	edge time.Time
 }

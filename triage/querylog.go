@@ -21,11 +21,9 @@ type queryLog struct {
 	mu       sync.Mutex
 	records  []QueryRecord
 	warnings []string
-	infos    []string
 	inFlight int
 	since    time.Time     // When inFlight left 0.
 	busy     time.Duration // How long at least one request was in flight.
-	errs     int
 }
 
 // answer is one result with what became of it.
@@ -121,17 +119,9 @@ func (l *queryLog) add(rec QueryRecord, res promq.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records = append(l.records, rec)
-	if rec.Outcome == "error" {
-		l.errs++
-	}
 	for _, w := range res.Warnings {
 		if !slices.Contains(l.warnings, w) && len(l.warnings) < 10 {
 			l.warnings = append(l.warnings, w)
-		}
-	}
-	for _, i := range res.Infos {
-		if !slices.Contains(l.infos, i) && len(l.infos) < 10 {
-			l.infos = append(l.infos, i)
 		}
 	}
 }
@@ -148,18 +138,19 @@ func (l *queryLog) fill(r *Report) {
 	r.QueryMS = l.busy.Milliseconds()
 }
 
-// counts returns how many requests were made and how many of them failed.
-func (l *queryLog) counts() (all, failed int) {
+// tally tells the plan how the requests went.
+func (l *queryLog) tally(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.records), l.errs
-}
-
-// notices returns the distinct warnings, sorted.
-func (l *queryLog) notices() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := slices.Clone(l.warnings)
-	slices.Sort(out)
-	return out
+	p.asked = len(l.records)
+	for _, r := range l.records {
+		switch r.Outcome {
+		case "error":
+			p.failed++
+		case "partial":
+			p.partial++
+		}
+	}
+	p.warnings = slices.Clone(l.warnings)
+	slices.Sort(p.warnings)
 }

@@ -16,6 +16,8 @@ const (
 	maxScore = 6
 	// leak is the score of "something else": what no cause of the knowledge base explains.
 	leak = 0.5
+	// mostSure caps every probability: no recorded data set supports more.
+	mostSure = 0.97
 	// explained is what a likely parent takes from the score of its consequence.
 	explained = 2.0
 	// refuted is the score of a cause whose hard condition does not hold.
@@ -70,7 +72,56 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	w.compete()
 	explainAway(w)
 	w.compete()
+	w.temper(p, o)
 	return w
+}
+
+// temper caps the probabilities where the data does not carry certainty, and leaves the rest to "something else".
+func (w *weighed) temper(p *plan, o *observations) {
+	limit := mostSure
+	if len(w.bottlenecks) > 0 && !w.bottlenecks[0].moving(o) {
+		limit = sure
+	}
+	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
+		limit = min(limit, sure)
+	}
+	scale := func(list []scored) (lost float64) {
+		if len(list) == 0 || list[0].probability <= limit {
+			return 0
+		}
+		factor := limit / list[0].probability
+		for i := range list {
+			lost += list[i].probability * (1 - factor)
+			list[i].probability *= factor
+		}
+		return lost
+	}
+	w.residual += scale(w.bottlenecks)
+	scale(w.triggers)
+}
+
+// moving says whether a cause stands on facts of two kinds, a level and something that moves: gauges freeze when the
+// engine does not step, and counters alone do not say what is full (reference: field cases, rule 12). Causes that are
+// about the scrape itself, and those of a quiet server, have only one kind to stand on.
+func (s scored) moving(o *observations) bool {
+	if s.cause.Kind == kb.Quiet {
+		return true
+	}
+	levels, events := false, false
+	for _, l := range s.lines {
+		if l.weight <= 0 {
+			continue
+		}
+		switch o.get(l.p.Signal).sig.Class {
+		case kb.StateClass:
+			levels = true
+		case kb.SourceClass:
+			return true
+		case kb.EventClass, kb.FirstToken, kb.FinishClass:
+			events = true
+		}
+	}
+	return levels && events
 }
 
 // score sums the evidence of one cause.
