@@ -84,7 +84,9 @@ const (
 	KindCard    Kind = "card"    // The root: one an incident, edited in place.
 	KindDetails Kind = "details" // The reply with evidence, gaps, timeline and queries, edited in place.
 	KindChange  Kind = "change"  // A reply that says that the verdict changed, and why.
-	KindNote    Kind = "note"    // A reply of a few lines: feedback, a silence, a picture that failed.
+	// KindResolved is a reply that says that the incident is over, with the values of then and now.
+	KindResolved Kind = "resolved"
+	KindNote     Kind = "note" // A reply of a few lines: feedback, a silence, a picture that failed.
 )
 
 // As returns the message as another part of the conversation.

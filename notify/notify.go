@@ -30,6 +30,30 @@ type Notifier interface {
 	Reply(ctx context.Context, ref Ref, m Message) (Ref, error)
 }
 
+// Illustrator is a Notifier that can add a picture to the thread of a message. Pictures come after the text and have a
+// deadline of their own; one that fails costs a line in the thread and never the text.
+type Illustrator interface {
+	// Illustrate adds the picture. Its errors are as those of Notifier.
+	Illustrate(ctx context.Context, ref Ref, p Picture) error
+}
+
+// Picture is a PNG for the thread of a message.
+type Picture struct {
+	PNG      []byte
+	Filename string
+	Title    string
+	AltText  string // What the picture shows, for those who cannot see it.
+}
+
+// Finder is a Notifier that can look for messages that may have been delivered although nobody recorded it: after an
+// error that was Maybe, and after a crash between a post and its record.
+type Finder interface {
+	// FindPosted looks for the card of an incident in a channel.
+	FindPosted(ctx context.Context, channel, incidentID string) (Ref, bool, error)
+	// FindReply looks for a reply of a kind in the thread of a card.
+	FindReply(ctx context.Context, root Ref, incidentID string, k Kind) (Ref, bool, error)
+}
+
 // Reason classes a delivery failure. It is a closed set: it is a metric label.
 type Reason string
 

@@ -35,6 +35,10 @@ func Render(m notify.Message, colour bool) string {
 		p.details(m)
 	case notify.KindChange:
 		p.change(m)
+	case notify.KindResolved:
+		p.heading(bold+";"+p.bar, "● ", m.Headline)
+		p.paragraph("  ", m.StatusText, "")
+		p.compare(m.Compare)
 	case notify.KindNote:
 		p.note(m)
 	default:

@@ -76,7 +76,7 @@ func panel(signal, title string, unit triage.Unit, role string, from, to float64
 		Signal: signal, Title: title, Unit: unit, Role: role,
 		Start: Now().Add(-40 * time.Minute), StepMS: 15_000, Values: make([]*float64, steps),
 	}
-	noise := uint32(len(signal) & 0xffff) //nolint:gosec // Bounded on this line.
+	noise := uint32(len(signal) & 0xffff)
 	for i := range p.Values {
 		share := min(max(float64(i-turn)/ramp, 0), 1)
 		noise = noise*1664525 + 1013904223

@@ -19,6 +19,12 @@ func (p *page) fallback(m notify.Message) (text, whole string) {
 			text = escapeFormatted(m.Change.Text)
 			whole = escapeLines(append([]string{m.Change.Text}, m.Change.Because...))
 		}
+	case notify.KindResolved:
+		out := []string{emoji(m) + " " + m.Headline, m.StatusText}
+		for _, c := range m.Compare {
+			out = append(out, c.Label+": "+c.During+" → "+c.Now)
+		}
+		text, whole = escapeFormatted(join(" — ", m.Headline, m.StatusText)), escapeLines(out)
 	case notify.KindNote:
 		if m.Note != nil {
 			text = escapeLines(m.Note.Lines)

@@ -73,9 +73,11 @@ func (l *line) text(s string) *line { return l.styled(s, nil) }
 func (l *line) bold(s string) *line {
 	return l.styled(s, &slackgo.RichTextSectionTextStyle{Bold: true})
 }
+
 func (l *line) italic(s string) *line {
 	return l.styled(s, &slackgo.RichTextSectionTextStyle{Italic: true})
 }
+
 func (l *line) code(s string) *line {
 	return l.styled(s, &slackgo.RichTextSectionTextStyle{Code: true})
 }

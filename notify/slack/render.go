@@ -47,6 +47,8 @@ func Render(m notify.Message, v View) Rendered {
 		p.details(m, v)
 	case notify.KindChange:
 		p.change(m)
+	case notify.KindResolved:
+		p.resolved(m)
 	case notify.KindNote:
 		p.note(m)
 	default:
@@ -258,6 +260,11 @@ func (p *page) change(m notify.Message) {
 	}
 	p.paragraph((&line{}).bold(m.Change.Text))
 	p.list(p.words.Text("ui.label.because"), slackgo.RTEListBullet, lines(m.Change.Because), 1500)
+}
+
+func (p *page) resolved(m notify.Message) {
+	p.paragraph((&line{}).bold(emoji(m)+" "+m.Headline), (&line{}).text(m.StatusText))
+	p.compare(m.Compare)
 }
 
 func (p *page) note(m notify.Message) {

@@ -28,7 +28,9 @@ var views = []slack.View{
 	{Charts: slack.TextCharts},
 }
 
-var kinds = []notify.Kind{notify.KindCard, notify.KindDetails, notify.KindChange, notify.KindNote}
+var kinds = []notify.Kind{
+	notify.KindCard, notify.KindDetails, notify.KindChange, notify.KindResolved, notify.KindNote,
+}
 
 func blocksOf(t testing.TB, r slack.Rendered) json.RawMessage {
 	t.Helper()
@@ -62,8 +64,9 @@ func TestGolden(t *testing.T) {
 				t.Parallel()
 				m := notify.NewMessage(c.Report, c.Options)
 				out := map[string]any{}
-				for _, k := range []notify.Kind{notify.KindCard, notify.KindDetails, notify.KindChange} {
-					if k == notify.KindChange && m.Change == nil {
+				for _, k := range kinds {
+					if k == notify.KindChange && m.Change == nil || k == notify.KindResolved && m.Status != notify.Resolved ||
+						k == notify.KindNote {
 						continue
 					}
 					r := slack.Render(m.As(k), slack.View{Interactive: true})
