@@ -314,6 +314,11 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		return Inconclusive, &Blocked{Text: why, Query: e.selector(runningNames, p.scope)}
 	}
 	top := w.bottlenecks[0]
+	if x := w.undecided; x != nil {
+		why := text("blocked.unread", "{first} fits best, but {signal} could not be read ({why}) and could change that",
+			word("first", top.cause.Title), word("signal", x.sig.Title), word("why", x.why))
+		return Inconclusive, &Blocked{Text: why, Query: queryFor(e, p, x)}
+	}
 	if top.cause.Kind == kb.Quiet && top.probability >= likely {
 		return NoBottleneck, nil
 	}

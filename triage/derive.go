@@ -96,6 +96,9 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 		}
 		return (1 - at(kv, i)) * o.pool.perReplica / lastPrompt
 	})
+	if x := o.get("kv_headroom"); x.state == Absent && o.configErr != nil {
+		x.state, x.why = Failed, "the size of the KV cache: "+failure(o.configErr)
+	}
 	e.derive(o, "abandoned", func(i int) float64 {
 		if i < k {
 			return math.NaN()

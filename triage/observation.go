@@ -38,14 +38,15 @@ type observations struct {
 	baseline promRange // Empty when there is none.
 	noBase   string    // Why there is no baseline.
 
-	replicas         []replica
-	restarts         []int // Grid indexes at which a replica's process started anew.
-	returned         int   // Grid index at which the last replica came back after it was down; 0 when none did.
-	configs          configChange
-	configAfter      model.Vector // Cache configurations at the end.
-	pool             kvPool
-	lora, loraBefore loraUse
-	absence          absence
+	replicas                   []replica
+	restarts                   []int // Grid indexes at which a replica's process started anew.
+	returned                   int   // Grid index at which the last replica came back after it was down; 0 when none did.
+	configs                    configChange
+	configAfter                model.Vector // Cache configurations at the end.
+	configErr, configBeforeErr error
+	pool                       kvPool
+	lora, loraBefore           loraUse
+	absence                    absence
 }
 
 // promRange is a range of grid indexes, the end excluded.

@@ -32,10 +32,10 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		})
 	}
 	wg.Go(func() {
-		after := e.configAt(ctx, log, p, p.end)
+		after, err := e.configAt(ctx, log, p, p.end)
 		mu.Lock()
 		defer mu.Unlock()
-		o.configAfter, o.pool = after, poolOf(after)
+		o.configAfter, o.pool, o.configErr = after, poolOf(after), err
 	})
 	var firing []float64
 	wg.Go(func() { firing = e.readFiring(ctx, log, p) })
@@ -47,7 +47,8 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	o.findWindows(p, firing)
 	wg.Go(func() { e.readReplicas(ctx, log, p, o) })
 	wg.Go(func() {
-		o.configs = compareConfigs(e.configAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0))), o.configAfter)
+		before, err := e.configAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0)))
+		o.configs, o.configBeforeErr = compareConfigs(before, o.configAfter), err
 	})
 	wg.Go(func() { e.readLora(ctx, log, p, o) })
 	wg.Wait()
@@ -170,17 +171,18 @@ type kvPool struct {
 const configNames = `{__name__=~"vllm:cache_config_info|vllm_cache_config_info|ray_vllm_cache_config_info"}`
 
 // configAt reads the label sets of vllm:cache_config_info of the scope at one moment, most frequent first.
-func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Time) model.Vector {
+func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Time) (model.Vector, error) {
 	keys := p.targetKeys
 	if len(keys) == 0 || p.discovery != nil {
-		return nil
+		return nil, nil
 	}
 	expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(%s[%s]) and on (%s) last_over_time(%s[%s])))",
 		joinNames(configLabels), configNames, promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
 		promDuration(e.opts.LookBack))
-	v, ok := log.instant(ctx, "config", expr, t).value.(model.Vector)
+	a := log.instant(ctx, "config", expr, t)
+	v, ok := a.value.(model.Vector)
 	if !ok {
-		return nil
+		return nil, a.err
 	}
 	slices.SortFunc(v, func(a, b *model.Sample) int {
 		if a.Value != b.Value {
@@ -191,7 +193,7 @@ func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Ti
 		}
 		return 1
 	})
-	return v
+	return v, nil
 }
 
 // compareConfigs lists the fields that differ.

@@ -18,6 +18,8 @@ const (
 	leak = 0.5
 	// mostSure caps every probability: no recorded data set supports more.
 	mostSure = 0.97
+	// undecided caps the first choice when evidence that could not be read might turn the ranking.
+	undecided = 0.55
 	// explained is what a likely parent takes from the score of its consequence.
 	explained = 2.0
 	// refuted is the score of a cause whose hard condition does not hold.
@@ -32,6 +34,8 @@ type weighed struct {
 	residual float64
 	// unchecked lists causes that lack a signal that they need.
 	unchecked []scored
+	// undecided is a signal that could not be read and that could turn the ranking.
+	undecided *observation
 }
 
 // scored is one cause with the sum of its evidence.
@@ -72,6 +76,7 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	w.compete()
 	explainAway(w)
 	w.compete()
+	w.undecided = w.flip(o)
 	w.temper(p, o)
 	return w
 }
@@ -84,6 +89,9 @@ func (w *weighed) temper(p *plan, o *observations) {
 	}
 	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
 		limit = min(limit, sure)
+	}
+	if w.undecided != nil {
+		limit = min(limit, undecided)
 	}
 	scale := func(list []scored) (lost float64) {
 		if len(list) == 0 || list[0].probability <= limit {
