@@ -8,9 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
 )
 
 // Book is a validated set of pages. It is read-only and safe for concurrent use.
@@ -144,20 +141,9 @@ func (b *Book) links() error {
 
 // links lists the links of a page that stay inside the book.
 func (p *Page) links() []string {
-	parts := []part{p.intro, p.outro}
+	out := slices.Concat(p.intro.links, p.outro.links)
 	for _, s := range p.steps {
-		parts = append(parts, s.body, s.check)
-	}
-	var out []string
-	for _, part := range parts {
-		e := expansion{in: probe(part)}
-		e.write(part)
-		source := []byte(e.text.String())
-		walkLinks(markdown.Parser().Parse(text.NewReader(source)), func(l *ast.Link) {
-			if dest := string(l.Destination); strings.HasPrefix(dest, linkScheme) || strings.HasPrefix(dest, "#") {
-				out = append(out, dest)
-			}
-		})
+		out = slices.Concat(out, s.body.links, s.check.links)
 	}
 	return out
 }

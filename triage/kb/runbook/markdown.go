@@ -32,7 +32,11 @@ var fenceLanguages = []string{"promql", "sh", "yaml", "text", "json"}
 func render(src string, link func(id string) string) (string, error) {
 	source := []byte(src)
 	doc := markdown.Parser().Parse(text.NewReader(source))
-	walkLinks(doc, func(l *ast.Link) {
+	walk(doc, func(n ast.Node) {
+		l, ok := n.(*ast.Link)
+		if !ok {
+			return
+		}
 		dest := string(l.Destination)
 		if page, ok := strings.CutPrefix(dest, linkScheme); ok {
 			id, anchor, _ := strings.Cut(page, "#")
@@ -52,14 +56,6 @@ func render(src string, link func(id string) string) (string, error) {
 	return out.String(), nil
 }
 
-func walkLinks(doc ast.Node, visit func(*ast.Link)) {
-	walk(doc, func(n ast.Node) {
-		if l, ok := n.(*ast.Link); ok {
-			visit(l)
-		}
-	})
-}
-
 func walk(doc ast.Node, visit func(ast.Node)) {
 	// The walker returns only the visitor's errors, of which there are none.
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -70,8 +66,9 @@ func walk(doc ast.Node, visit func(ast.Node)) {
 	})
 }
 
-// lint finds what must not stand in a page's Markdown. The text is an expansion with all placeholders held.
-func lint(e *expansion, v *vocabulary) error {
+// lint finds what must not stand in a page's Markdown, and lists the links that stay inside the book. The text is an
+// expansion, its values not yet filled in.
+func lint(e *expansion, v *vocabulary) (links []string, err error) {
 	source := []byte(e.text.String())
 	pc := parser.NewContext()
 	doc := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(pc))
@@ -93,9 +90,11 @@ func lint(e *expansion, v *vocabulary) error {
 		case *ast.FencedCodeBlock:
 			errs = append(errs, e.lintFence(n, source, v))
 		case *ast.Link:
-			if err := lintLink(string(n.Destination)); err != nil {
-				errs = append(errs, err)
+			dest := string(n.Destination)
+			if inside(dest) {
+				links = append(links, dest)
 			}
+			errs = append(errs, lintLink(dest))
 			if strings.Contains(string(n.Title), holderOpen) {
 				bad("a placeholder stands in a link's title")
 			}
@@ -107,7 +106,12 @@ func lint(e *expansion, v *vocabulary) error {
 			})
 		}
 	})
-	return errors.Join(errs...)
+	return links, errors.Join(errs...)
+}
+
+// inside says whether a link stays inside the book; where it leads is checked once all pages are read.
+func inside(dest string) bool {
+	return strings.HasPrefix(dest, linkScheme) || strings.HasPrefix(dest, "#")
 }
 
 func (e *expansion) lintFence(n *ast.FencedCodeBlock, source []byte, v *vocabulary) error {
@@ -152,8 +156,8 @@ func lintLink(dest string) error {
 	if strings.Contains(dest, holderOpen) {
 		return errors.New("a placeholder stands in a link's address")
 	}
-	if strings.HasPrefix(dest, linkScheme) || strings.HasPrefix(dest, "#") {
-		return nil // Where they lead is checked once all pages are read.
+	if inside(dest) {
+		return nil
 	}
 	u, err := url.Parse(dest)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

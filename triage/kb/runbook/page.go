@@ -48,13 +48,16 @@ type step struct {
 }
 
 // part is a stretch of Markdown with placeholders.
-type part []piece
+type part struct {
+	pieces []piece
+	links  []string // Addresses that stay inside the book.
+}
 
-// newPart reads a stretch of a page and validates it with all its placeholders and with none.
+// newPart reads a stretch of a page and validates it with all its placeholders and, if that differs, with none.
 func newPart(src string, v *vocabulary) (part, error) {
 	pieces, err := parsePieces(src)
 	if err != nil {
-		return nil, err
+		return part{}, err
 	}
 	var errs []error
 	fields(pieces, func(f field) {
@@ -62,12 +65,17 @@ func newPart(src string, v *vocabulary) (part, error) {
 			errs = append(errs, fmt.Errorf("%s: the signal is unknown", f))
 		}
 	})
-	for _, in := range []*Filling{nil, probe(pieces)} {
-		e := expansion{in: in}
-		e.write(pieces)
-		errs = append(errs, lint(&e, v))
+	full := expansion{in: probe(pieces)}
+	full.write(pieces)
+	links, err := lint(&full, v)
+	errs = append(errs, err)
+	if slices.ContainsFunc(pieces, func(p piece) bool { return p.block }) {
+		bare := expansion{}
+		bare.write(pieces)
+		_, err := lint(&bare, v)
+		errs = append(errs, err)
 	}
-	return pieces, errors.Join(errs...)
+	return part{pieces: pieces, links: links}, errors.Join(errs...)
 }
 
 // probe is a filling that knows every value of some pieces.
@@ -87,7 +95,7 @@ func probe(pieces []piece) *Filling {
 // html renders a part.
 func (p part) html(in *Filling) (template.HTML, error) {
 	e := expansion{in: in}
-	e.write(p)
+	e.write(p.pieces)
 	out, err := render(e.text.String(), in.link)
 	if err != nil {
 		return "", err
@@ -99,7 +107,7 @@ func (p part) html(in *Filling) (template.HTML, error) {
 // text is a part as plain text.
 func (p part) text(in *Filling) (string, error) {
 	e := expansion{in: in}
-	e.write(p)
+	e.write(p.pieces)
 	out, err := e.fill(plain(e.text.String()), escapeNothing)
 	return strings.Join(strings.Fields(out), " "), err
 }
