@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-//go:embed en/*.md metrics/*.txt signals/*.txt
+//go:embed en/*.md ko/*.md metrics/*.txt signals/*.txt
 var embedded embed.FS
 
 // Embedded is the file tree of the shipped pages, the base for an Overlay.
