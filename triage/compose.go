@@ -33,7 +33,8 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 		Knowledge:   e.kb.Hash,
 		Residual:    round3(w.residual),
 	}
-	args := e.numbers(p, o)
+	o.numbers = e.numbers(p, o)
+	args := o.numbers
 	for i, s := range w.bottlenecks {
 		if i >= maxHypotheses {
 			break
@@ -181,7 +182,7 @@ func (e *Engine) evidence(o *observations, c kb.Cause, l line) Evidence {
 		ev.Text = text("evidence.unknown", "{signal}: not known", word("signal", x.sig.Title))
 		return ev
 	}
-	ev.Text = text(key, template, o.sayArgs(l.p)...)
+	ev.Text = o.say(key, template, l.p)
 	return ev
 }
 
@@ -197,6 +198,17 @@ func (o *observations) during(p kb.Predicate) float64 {
 	default:
 		return o.feature(p.Signal, "level")
 	}
+}
+
+// say words a line: placeholders are what the predicate measured, or a figure of the incident (see numbers).
+func (o *observations) say(key, template string, p kb.Predicate, more ...textArg) Text {
+	args := append(o.sayArgs(p), more...)
+	for _, name := range placeholders(template) {
+		if a, ok := o.numbers[name]; ok && !slices.ContainsFunc(args, func(x textArg) bool { return x.name == name }) {
+			args = append(args, textArg{name, a})
+		}
+	}
+	return text(key, template, args...)
 }
 
 func (o *observations) sayArgs(p kb.Predicate) []textArg {
@@ -272,7 +284,7 @@ func ruledOut(o *observations, s scored) (Text, bool) {
 	if template == "" {
 		template, key = "{signal} {during} (before {before})", "evidence.plain"
 	}
-	return text(key, template, o.sayArgs(best.p)...), true
+	return o.say(key, template, best.p), true
 }
 
 func conditionText(o *observations, c kb.Cause, cond kb.Condition) Text {
@@ -280,7 +292,7 @@ func conditionText(o *observations, c kb.Cause, cond kb.Condition) Text {
 	if template == "" {
 		template, key = "{signal} {value}", "evidence.condition"
 	}
-	return text(key, template, o.sayArgs(kb.Predicate{Test: kb.Test{Signal: cond.Signal, Feature: cond.Feature}})...)
+	return o.say(key, template, kb.Predicate{Test: kb.Test{Signal: cond.Signal, Feature: cond.Feature}})
 }
 
 // missing lists the signals that could not be read, optional ones that do not exist apart.
@@ -397,12 +409,11 @@ func runnerUp(o *observations, w *weighed) Text {
 		return text("runner_up.weaker", "{second} is second: less speaks for it than for {first}", title,
 			word("first", w.bottlenecks[0].cause.Title))
 	}
-	args := append([]textArg{title}, o.sayArgs(best.p)...)
 	template, key := best.p.SayAgainst, "runner_up."+s.cause.ID+"."+best.p.ID
 	if template == "" {
 		template, key = "{signal} {during} (before {before})", "runner_up.plain"
 	}
-	return text(key, "{second} is second: "+template, args...)
+	return o.say(key, "{second} is second: "+template, best.p, title)
 }
 
 // chain is the causal line in order: trigger, bottleneck, consequences by their onsets.

@@ -35,13 +35,12 @@ func (e *Engine) numbers(p *plan, o *observations) map[string]Arg {
 	if slots > running {
 		set("slots_needed", slots, Requests)
 	}
-	// What the server can take is what it finishes now; the rest of the arrivals is excess.
-	capacity := finished
-	if excess := 1 - over(capacity, arrivals); excess > 0.02 {
-		set("shed_share", min(excess, 0.99), Ratio)
+	if served := o.servedShare(); served < 0.98 {
+		set("shed_share", 1-served, Ratio)
 		if replicas >= 1 {
-			set("replicas_needed", math.Ceil(replicas*over(arrivals, capacity)), Count)
-			set("replicas_to_add", max(math.Ceil(replicas*over(arrivals, capacity))-replicas, 1), Count)
+			needed := math.Ceil(replicas / served)
+			set("replicas_needed", needed, Count)
+			set("replicas_to_add", max(needed-replicas, 1), Count)
 		}
 	}
 	set("replicas_now", replicas, Count)
@@ -58,7 +57,7 @@ func (e *Engine) numbers(p *plan, o *observations) map[string]Arg {
 		set("concurrency_fits", math.Floor(over(o.pool.tokens, perRequest)), Requests)
 	}
 	set("prompt_plateau", promq.Max(present(o.window.of(o.series("computed_prompt")))), TokensPerSec)
-	set("prompt_demand", o.feature("arrivals", "level")*o.feature("prompt_length", "level"), TokensPerSec)
+	set("prompt_demand", o.promptDemand(), TokensPerSec)
 	if n := orZero(o.feature("requests_seen", "level")); n > 0 {
 		set("requests_affected", math.Round(n), Requests)
 	}
@@ -72,13 +71,51 @@ func (e *Engine) numbers(p *plan, o *observations) map[string]Arg {
 		}
 		out["down_instances"] = Arg{Word: joinNames(names[:min(len(names), 5)])}
 	}
-	if r, f := o.worst("load", 1, o.late); !math.IsNaN(f) {
-		out["busiest_replica"] = Arg{Word: firstOf(r.place.Instance, r.place.Pod)}
-	}
-	if r, f := o.worst("itl", 0.004, o.late); !math.IsNaN(f) {
-		out["slowest_replica"] = Arg{Word: firstOf(r.place.Instance, r.place.Pod)}
+	for name, by := range map[string]struct {
+		signal string
+		floor  float64
+	}{"busiest_replica": {"load", 1}, "slowest_replica": {"itl", 0.004}} {
+		r, f := o.worst(by.signal, by.floor, o.late)
+		switch {
+		case !math.IsNaN(f):
+			out[name] = Arg{Word: firstOf(r.place.Instance, r.place.Pod)}
+		case len(o.replicas) == 1:
+			out[name] = Arg{Word: firstOf(o.replicas[0].place.Instance, o.replicas[0].place.Pod)}
+		}
 	}
 	return out
+}
+
+// servedShare is the part of the arriving work that the servers keep up with, 0.05 to 1; NaN when unknown. Requests that
+// finish lag by a whole request under overload, so several estimates are made and the most favourable one counts: advice
+// to shed load must not overshoot.
+func (o *observations) servedShare() float64 {
+	arrivals := o.feature("arrivals", "level")
+	best := math.NaN()
+	take := func(v float64) {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) && (math.IsNaN(best) || v > best) {
+			best = v
+		}
+	}
+	take(over(o.feature("finished", "level"), arrivals))
+	take(over(o.feature("first_tokens", "level"), arrivals))
+	if o.feature("prefill_share", "level") > 0.6 {
+		take(over(o.feature("computed_prompt", "level"), o.promptDemand()))
+	}
+	if length := o.feature("output_length", "level"); length > 0 {
+		take(over(o.feature("generation_tokens", "level"), arrivals*length))
+	}
+	return min(max(best, 0.05), 1)
+}
+
+// promptDemand is the prompt tokens per second that the arriving requests would need computed: what the prefix cache has
+// is left out.
+func (o *observations) promptDemand() float64 {
+	share := over(o.feature("computed_prompt", "level"), o.feature("prompt_tokens", "level"))
+	if math.IsNaN(share) || share > 1 {
+		share = 1
+	}
+	return o.feature("arrivals", "level") * o.feature("prompt_length", "level") * share
 }
 
 func firstOf(a, b string) string {

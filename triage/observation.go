@@ -39,8 +39,9 @@ type observations struct {
 	noBase   string    // Why there is no baseline.
 
 	replicas                   []replica
-	restarts                   []int // Grid indexes at which a replica's process started anew.
-	returned                   int   // Grid index at which the last replica came back after it was down; 0 when none did.
+	numbers                    map[string]Arg // Figures of the incident that sentences and next steps use, by name.
+	restarts                   []int          // Grid indexes at which a replica's process started anew.
+	returned                   int            // Grid index at which the last replica came back after it was down; 0 when none did.
 	configs                    configChange
 	configAfter                model.Vector // Cache configurations at the end.
 	configErr, configBeforeErr error
