@@ -405,7 +405,11 @@ func runnerUp(o *observations, w *weighed) Text {
 		}
 	}
 	title := word("second", s.cause.Title)
-	if best == nil || best.p.Signal == "" {
+	if best != nil && best.p.Signal == "" {
+		return text("runner_up.consequence", "{second} is second: here it follows from {first}", title,
+			word("first", w.bottlenecks[0].cause.Title))
+	}
+	if best == nil {
 		return text("runner_up.weaker", "{second} is second: less speaks for it than for {first}", title,
 			word("first", w.bottlenecks[0].cause.Title))
 	}
