@@ -1,0 +1,16 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Pragma changes a setting of the writing connection, to make it fail in tests.
+func (s *Store) Pragma(ctx context.Context, text string) error {
+	g := s.write.(*groupCommit) //nolint:errcheck,forcetypeassert // Tests of SQLite only.
+	rows, err := g.conn.QueryContext(ctx, "PRAGMA "+text)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, func(*sql.Rows) error { return nil })
+}
