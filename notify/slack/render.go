@@ -120,8 +120,9 @@ func (p *page) facts(m notify.Message) {
 	if m.Status == notify.Firing || m.Status == notify.Adhoc {
 		lines = append(lines, p.fact("ui.label.status", m.StatusText))
 	}
-	lines = append(lines, p.fact("ui.label.changed", m.ChangedBy))
-	lines = append(lines, p.fact("ui.label.impact", strings.Join(m.Impact, " · ")))
+	lines = append(lines,
+		p.fact("ui.label.changed", m.ChangedBy),
+		p.fact("ui.label.impact", strings.Join(m.Impact, " · ")))
 	if m.Blocked != nil && m.Blocked.Query != nil && notify.Runes(m.Blocked.Query.PromQL) <= maxText/2 {
 		lines = append(lines, (&line{}).bold(p.words.Text("ui.label.decides")+": ").code(m.Blocked.Query.PromQL))
 	}

@@ -182,8 +182,8 @@ func inline(o object) []span {
 		}
 		s := span{}
 		if style, ok := eo["style"].(object); ok {
-			s.Bold, s.Italic = style["bold"] == true, style["italic"] == true
-			s.Strike, s.Code = style["strike"] == true, style["code"] == true
+			s.Bold, s.Italic = on(style["bold"]), on(style["italic"])
+			s.Strike, s.Code = on(style["strike"]), on(style["code"])
 		}
 		text := str(eo["text"])
 		switch eo["type"] {
@@ -294,6 +294,11 @@ func parseChart(o object) *chart {
 	}
 	out.Points = strings.Join(points, " ")
 	return out
+}
+
+func on(x any) bool {
+	b, _ := x.(bool)
+	return b
 }
 
 func array(x any) []any {

@@ -1,0 +1,171 @@
+package chart_test
+
+import (
+	"bytes"
+	"flag"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"vllm-triage/notify"
+	"vllm-triage/notify/chart"
+	"vllm-triage/notify/notifytest"
+	"vllm-triage/triage"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+var options = chart.Options{Language: "en", Location: notifytest.Seoul()}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"kv-longer-outputs", "resolved", "no-baseline", "hostile"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := notifytest.Named(name, "en")
+			got, err := chart.PNG(c.Report, options)
+			require.NoError(t, err)
+			again, err := chart.PNG(c.Report, options)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(got, again), "the same report gives the same bytes")
+			path := filepath.Join("testdata", name+".png")
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(path, got, 0o600))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			same(t, want, got)
+		})
+	}
+}
+
+// same compares pixels, allowing for rounding: processors differ in the last bit of floating point.
+func same(t *testing.T, want, got []byte) {
+	t.Helper()
+	a, err := png.Decode(bytes.NewReader(want))
+	require.NoError(t, err)
+	b, err := png.Decode(bytes.NewReader(got))
+	require.NoError(t, err)
+	require.Equal(t, a.Bounds(), b.Bounds())
+	differ := 0
+	for y := range a.Bounds().Dy() {
+		for x := range a.Bounds().Dx() {
+			r1, g1, b1, _ := a.At(x, y).RGBA()
+			r2, g2, b2, _ := b.At(x, y).RGBA()
+			if math.Abs(float64(r1)-float64(r2))+math.Abs(float64(g1)-float64(g2))+math.Abs(float64(b1)-float64(b2)) > 3*0x900 {
+				differ++
+			}
+		}
+	}
+	require.Zero(t, differ)
+}
+
+func TestThePictureIsReadableOnAPhone(t *testing.T) {
+	t.Parallel()
+	b, err := chart.PNG(notifytest.KVLongerOutputs(), options)
+	require.NoError(t, err)
+	img, err := png.Decode(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.Equal(t, 960, img.Bounds().Dx(), "480 points at twice the density")
+	require.Less(t, img.Bounds().Dy(), 1100)
+	require.Less(t, len(b), 200_000)
+	white := color.RGBA{0xff, 0xff, 0xff, 0xff}
+	require.Equal(t, white, color.RGBAModel.Convert(img.At(10, 10)), "a background of its own, in dark chats too")
+}
+
+func TestNothingToDraw(t *testing.T) {
+	t.Parallel()
+	nan := math.NaN()
+	r := triage.Report{Panels: []triage.Panel{
+		{Signal: "a", StepMS: 1000}, {Signal: "b", StepMS: 1000, Values: []*float64{nil, &nan}}, {Signal: "c", Values: []*float64{new(float64)}},
+	}}
+	_, err := chart.PNG(r, options)
+	require.ErrorIs(t, err, chart.ErrNothing)
+	require.Empty(t, chart.AltText(r, options))
+	_, err = chart.Picture(r, notify.Message{}, options)
+	require.ErrorIs(t, err, chart.ErrNothing)
+}
+
+func TestAltTextSaysWhatIsSeen(t *testing.T) {
+	t.Parallel()
+	r := notifytest.KVLongerOutputs()
+	require.Equal(t, "Charts of Waiting requests 0 → 59.5, KV cache usage 3.5 % → 96 %, Preemptions 0/s → 0.72/s, "+
+		"Output length 96.3 tok → 1.5k tok from 13:29 KST to 14:09 KST; the baseline is shaded, onset and alert are marked.",
+		chart.AltText(r, options))
+	require.Contains(t, chart.AltText(r, chart.Options{Language: "ko", Location: notifytest.Seoul()}), "대기 요청")
+}
+
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	r := notifytest.KVLongerOutputs()
+	m := notify.NewMessage(r, notifytest.Options("ko"))
+	p, err := chart.Picture(r, m, chart.Options{Language: "ko"})
+	require.NoError(t, err)
+	require.Equal(t, "KV 캐시 고갈 · demo (llm)", p.Title)
+	require.Equal(t, "\x89PNG", string(p.PNG[:4]))
+	require.Contains(t, p.AltText, "UTC")
+	require.Equal(t, "vllm-triage.png", p.Filename)
+}
+
+func FuzzPNG(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte(notifytest.HostileText))
+	f.Add(bytes.Repeat([]byte{3, 255, 1, 2}, 300))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := notifytest.Fuzzed(data)
+		b, err := chart.PNG(r, options)
+		if err != nil {
+			require.ErrorIs(t, err, chart.ErrNothing)
+			return
+		}
+		_, err = png.Decode(bytes.NewReader(b))
+		require.NoError(t, err)
+		require.NotEmpty(t, chart.AltText(r, options))
+	})
+}
+
+func TestExtremes(t *testing.T) {
+	t.Parallel()
+	v := func(xs ...float64) []*float64 {
+		out := make([]*float64, len(xs))
+		for i := range xs {
+			out[i] = &xs[i]
+		}
+		return out
+	}
+	r := triage.Report{Panels: []triage.Panel{
+		{Signal: "huge", StepMS: 1000, Values: v(-math.MaxFloat64, math.MaxFloat64)},
+		{Signal: "one", StepMS: math.MaxInt64, Values: v(5)},
+		{Signal: "negative", StepMS: 1000, Values: v(-3, -1, -2), Start: time.Unix(1, 0)},
+		{Signal: "start_time", Unit: triage.Timestamp, StepMS: 1000, Values: v(1795928970, 1795928980)},
+		{Signal: "fifth", StepMS: 1000, Values: v(1)},
+	}}
+	b, err := chart.PNG(r, options)
+	require.NoError(t, err)
+	img, err := png.Decode(bytes.NewReader(b))
+	require.NoError(t, err)
+	four := img.Bounds().Dy()
+	r.Panels = r.Panels[:4]
+	b, err = chart.PNG(r, options)
+	require.NoError(t, err)
+	img, err = png.Decode(bytes.NewReader(b))
+	require.NoError(t, err)
+	require.Equal(t, four, img.Bounds().Dy(), "four panels and no more")
+}
+
+func BenchmarkChart(b *testing.B) {
+	r := notifytest.KVLongerOutputs()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := chart.PNG(r, options); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
