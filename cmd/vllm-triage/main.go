@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"vllm-triage/config"
 )
 
 // version is set at build time with -X main.version=….
@@ -26,7 +28,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, environment{
-		args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		args: os.Args[1:], getenv: os.Getenv, lookupenv: os.LookupEnv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 	})
 	stop()
 	os.Exit(code)
@@ -36,6 +38,7 @@ func main() {
 type environment struct {
 	args           []string
 	getenv         func(string) string
+	lookupenv      config.Lookup
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -54,6 +57,9 @@ func commands() []command {
 		{"replay", "triage a recorded incident", runReplay},
 		{"causes", "list the causes that can be found", runCauses},
 		{"explain", "print a cause: mechanism, evidence, next steps", runExplain},
+		{"check", "check a configuration; with --live also ask Prometheus and Slack", runCheck},
+		{"jobs", "list work and messages that wait or were given up, and retry them", runJobs},
+		{"backup", "copy the SQLite database while the service runs", runBackup},
 		{"version", "print the version", runVersion},
 	}
 }

@@ -19,17 +19,17 @@ import (
 )
 
 func runReplay(ctx context.Context, env environment) error {
-	fs := flags(env, "replay", "", `Triage a recorded incident, as of the moment its webhook was received: nothing later is read.
+	set := flags(env, "replay", "", `Triage a recorded incident, as of the moment its webhook was received: nothing later is read.
 
 A recording is a directory with tsdb/ (Prometheus blocks), recording.json and webhooks/.`)
-	dir := fs.String("recording", "", "`directory` of the recording")
-	webhook := fs.String("webhook", "", "webhook `file`, a path or a name in webhooks/; or ask ad hoc with --model and --at")
-	model := fs.String("model", "", "model to ask about")
-	at := fs.String("at", "", "`time` to ask about, RFC 3339")
-	output := fs.String("output", "text", "`format`: text or json")
-	lang := fs.String("lang", "en", "language of the text: en or ko")
-	dirKB := fs.String("knowledge", "", "directory with causes and signals that override or add to the built-in ones")
-	if _, err := parse(fs, env.args); err != nil {
+	dir := set.String("recording", "", "`directory` of the recording")
+	webhook := set.String("webhook", "", "webhook `file`, a path or a name in webhooks/; or ask ad hoc with --model and --at")
+	model := set.String("model", "", "model to ask about")
+	at := set.String("at", "", "`time` to ask about, RFC 3339")
+	output := set.String("output", "text", "`format`: text or json")
+	lang := set.String("lang", "en", "language of the text: en or ko")
+	dirKB := set.String("knowledge", "", "directory with causes and signals that override or add to the built-in ones")
+	if _, err := parse(set, env.args); err != nil {
 		return err
 	}
 	if *dir == "" {
@@ -87,7 +87,7 @@ type recordingFile struct {
 
 // recordedIncidents reads a webhook of a recording together with the moment it was received.
 func recordedIncidents(dir, webhook string) ([]triage.Incident, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, "recording.json")) //nolint:gosec // The user names the directory.
+	raw, err := os.ReadFile(filepath.Join(dir, "recording.json"))
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
@@ -96,10 +96,10 @@ func recordedIncidents(dir, webhook string) ([]triage.Incident, error) {
 		return nil, fmt.Errorf("read recording.json: %w", err)
 	}
 	path := webhook
-	body, err := os.ReadFile(path) //nolint:gosec // The user names the file.
+	body, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(webhook) == webhook {
 		path = filepath.Join(dir, "webhooks", webhook)
-		body, err = os.ReadFile(path) //nolint:gosec // As above.
+		body, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read webhook: %w", err)

@@ -30,10 +30,13 @@ func sqlitePath(address string) string {
 	return path
 }
 
-func openSQLite(ctx context.Context, address string, _ Options) (*Store, error) {
+func openSQLite(ctx context.Context, address string, o Options) (*Store, error) {
 	path, err := filepath.Abs(sqlitePath(address))
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if _, err := os.Stat(path); err != nil && o.Existing {
+		return nil, fmt.Errorf("open store: there is no database: %w", err)
 	}
 	if err := prepareFile(path); err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ type Options struct {
 	Refresh func() (string, error)
 	// MaxConnections bounds the connections to PostgreSQL; default 8.
 	MaxConnections int
+	// Existing refuses to make a SQLite database that is not there.
+	Existing bool
 }
 
 // Store holds the state of the service. It is safe for concurrent use.
