@@ -118,6 +118,17 @@ func prolonged(r *eval.Recording, by time.Duration) *memstore.Store {
 	return retimeAll(r.Data.Store(), segments)
 }
 
+// longFault is a fault that goes on, after calm time, without the alerts that were recorded.
+func longFault(r *eval.Recording, by, calm time.Duration) *memstore.Store {
+	long := prolonged(r, by).Drop("ALERTS", "ALERTS_FOR_STATE")
+	if calm == 0 {
+		return long
+	}
+	from, _ := calmSpan(r)
+	_, last := long.Bounds()
+	return retimeAll(long, append(looped(r, from, calm), segment{from, last.UnixMilli() + 1, from}))
+}
+
 // recovered follows a recording with calm time.
 func recovered(r *eval.Recording, after time.Duration) *memstore.Store {
 	first, last := r.Data.Bounds()

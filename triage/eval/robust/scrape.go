@@ -59,13 +59,7 @@ func slowly(name string, every time.Duration) Variant {
 	const in = 10 * time.Minute
 	return Variant{
 		Group: groupScrape, Name: name,
-		Data: func(r *eval.Recording) *memstore.Store {
-			long := prolonged(r, in).Drop("ALERTS", "ALERTS_FOR_STATE")
-			from, _ := calmSpan(r)
-			_, last := long.Bounds()
-			segments := append(looped(r, from, 30*time.Minute), segment{from, last.UnixMilli() + 1, from})
-			return retimeAll(long, segments).Thin(every)
-		},
+		Data: func(r *eval.Recording) *memstore.Store { return longFault(r, in, 30*time.Minute).Thin(every) },
 		Case: func(c eval.Case) (eval.Case, bool) {
 			by := c.Recording.FaultStart.Add(in).Sub(c.Incident.Now)
 			return askLater(c, by, by), c.Payload != nil

@@ -3,7 +3,10 @@ package robust
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"vllm-triage/triage"
 )
 
 // WriteMarkdown prints the rows as a Markdown table.
@@ -47,10 +50,35 @@ func WriteFailures(w io.Writer, rows []Row) error {
 		fmt.Fprintf(&b, "## %s: %s\n", r.Group, r.Name)
 		for _, f := range r.Failures {
 			fmt.Fprintf(&b, "- %s\n", f.Summary())
+			o := f.Outcome
+			if f.Why == "trigger" {
+				fmt.Fprintf(&b, "  - %s\n", weights(o.Report.Triggers, o.Trigger))
+				continue
+			}
+			for _, id := range slices.Compact([]string{o.First, o.Truth}) {
+				fmt.Fprintf(&b, "  - %s\n", weights(o.Report.Bottlenecks, id))
+			}
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// weights lists what a hypothesis rests on, in log-odds.
+func weights(hs []triage.Hypothesis, id string) string {
+	for _, h := range hs {
+		if h.ID != id {
+			continue
+		}
+		s := fmt.Sprintf("%s %.1f = %.1f", id, h.Score, h.Prior)
+		for _, e := range h.Evidence {
+			if e.Weight != 0 {
+				s += fmt.Sprintf(" %+.1f %s", e.Weight, e.Signal)
+			}
+		}
+		return s
+	}
+	return id + " not listed"
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }

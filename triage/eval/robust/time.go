@@ -33,8 +33,9 @@ func retimed() []Variant {
 		{Group: groupTime, Name: "the same incident 6 min earlier", Data: func(r *eval.Recording) *memstore.Store {
 			return withEarlierIncident(r, 6*time.Minute)
 		}},
-		late("alert fires 10 min late", 10*time.Minute),
-		late("alert fires 30 min late", 30*time.Minute),
+		late("alert fires 10 min late, 2 min of calm before", 10*time.Minute, 0),
+		late("alert fires 10 min late, 30 min of calm before", 10*time.Minute, 30*time.Minute),
+		late("alert fires 30 min late, 30 min of calm before", 30*time.Minute, 30*time.Minute),
 		{
 			Group: groupTime, Name: "resolved alert, asked an hour later",
 			Data: func(r *eval.Recording) *memstore.Store { return recovered(r, time.Hour) },
@@ -87,10 +88,10 @@ func calmBefore(name string, d time.Duration, gone bool) Variant {
 
 // late is an alert that fires that much later than it did, on an incident that goes on; its rule looks far back, so the
 // condition became true late too.
-func late(name string, by time.Duration) Variant {
+func late(name string, by, calm time.Duration) Variant {
 	return Variant{
 		Group: groupTime, Name: name,
-		Data: func(r *eval.Recording) *memstore.Store { return prolonged(r, by).Drop("ALERTS", "ALERTS_FOR_STATE") },
+		Data: func(r *eval.Recording) *memstore.Store { return longFault(r, by, calm) },
 		Case: func(c eval.Case) (eval.Case, bool) { return askLater(c, by, by), c.Payload != nil },
 	}
 }
