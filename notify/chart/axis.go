@@ -45,7 +45,7 @@ func newYAxis(values []*float64, unit triage.Unit) yAxis {
 		return yAxis{low: low, high: high, ticks: []float64{low, high}}
 	}
 	a := yAxis{low: math.Floor(low/step+1e-9) * step, high: math.Ceil(high/step-1e-9) * step}
-	for i := 0; i < 6; i++ {
+	for i := range 6 {
 		t := a.low + float64(i)*step
 		if t > a.high+step/2 {
 			break
