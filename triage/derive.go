@@ -65,7 +65,12 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 		return over(at(computed, i), at(computed, i)+at(generated, i))
 	})
 	arrivals := arrivals(running, waiting, first, finished, k, o.grid.step.Seconds())
-	e.derive(o, "arrivals", func(i int) float64 { return at(arrivals, i) })
+	e.derive(o, "arrivals", func(i int) float64 {
+		if at(generated, i) == 0 && at(computed, i) == 0 && at(running, i)+at(waiting, i) > 0 {
+			return math.NaN() // Nothing moves: the gauges are frozen, and what arrives is not seen.
+		}
+		return at(arrivals, i)
+	})
 	arriving := o.series("arrivals")
 	e.derive(o, "queue_now", func(i int) float64 {
 		if at(waiting, i) == 0 {
@@ -218,6 +223,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"kv_max_concurrency":   kvMaxConcurrency,
 		"core_missing":         coreMissing,
 		"data_age":             dataAge,
+		"taken_over":           takenOver,
 	} {
 		s, ok := e.kb.Signal(id)
 		if !ok {

@@ -102,3 +102,32 @@ func (o *observations) prometheusStopped() bool {
 }
 
 func lastOf(v []float64) float64 { return at(v, len(v)-1) }
+
+// takenOver asks whether the replicas that still answer carry the load of those that do not. level is how much of the
+// expected rise per replica is seen: 1 when requests moved over, 0 when every replica gets as many as before. Then the
+// missing one most likely serves on and only its scrape fails (field case FC-73).
+func takenOver(p *plan, o *observations) map[string]float64 {
+	gone := replicasGone(p, o)
+	if gone == nil || gone["level"] < 1 || o.baseline.len() == 0 {
+		return nil
+	}
+	var now, before, left float64
+	for _, r := range o.replicas {
+		b := o.replicaLevel(r, "first_tokens", o.baseline)
+		if !(b > 0) {
+			continue
+		}
+		up := r.series("up")
+		if v := lastOf(up); !(v > 0) {
+			continue
+		}
+		if v := o.replicaLevel(r, "first_tokens", o.late); !math.IsNaN(v) {
+			now, before, left = now+v, before+b, left+1
+		}
+	}
+	if left == 0 || before == 0 {
+		return nil
+	}
+	rise := gone["level"] / left
+	return map[string]float64{"level": (now/before - 1) / rise, "base": 0}
+}

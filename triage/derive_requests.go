@@ -10,6 +10,7 @@ func (e *Engine) deriveRequests(o *observations) {
 		return over(at(rejected, i), at(rejected, i)+max(orZero(at(arriving, i)), 0.02))
 	})
 	e.derive(o, "slots_held", func(i int) float64 { return at(running, i) + at(deferred, i) })
+	e.derive(o, "parked_share", func(i int) float64 { return over(at(deferred, i), at(deferred, i)+at(running, i)) })
 	items, hits := o.series("mm_queries"), o.series("mm_hits")
 	e.derive(o, "mm_computed", func(i int) float64 { return max(at(items, i)-orZero(at(hits, i)), 0) })
 	moved, lost := o.series("kv_transfers"), o.series("kv_transfer_failures")

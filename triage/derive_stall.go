@@ -26,29 +26,37 @@ func (o *observations) integral(id string, r promRange) float64 {
 	return promq.Mean(have) * float64(r.len()) * o.grid.step.Seconds()
 }
 
-// drained tells a queue that nothing leaves from an engine that died: level is the share of the requests running before
-// the tokens stopped that finished in order. A frozen or dead engine finishes none of them.
-func drained(p *plan, o *observations) map[string]float64 {
+// stalledSince dates a stall that lasts to the end: tokens stopped while requests run or wait. Gauges freeze with the
+// engine, so nothing else deviates.
+func (o *observations) stalledSince(p *plan) (int, bool) {
 	start, ok := stallStart(o)
-	running := o.series("running")
-	if !ok || running == nil || start == 0 {
-		return nil
+	if !ok {
+		return 0, false
 	}
-	if promq.Median(present(promRange{start, o.grid.points()}.of(running))) > 0 {
-		return map[string]float64{"level": 0, "base": 0}
-	}
-	from := max(start-o.points(10*minuteOf), 0)
-	peak, most := -1, 0.0
-	for i := from; i < start; i++ {
-		if v := at(running, i); v >= most && v > 0 {
-			peak, most = i, v
+	running, waiting := o.series("running"), o.series("waiting")
+	for i := start; i < o.grid.points(); i++ {
+		if !(at(running, i)+orZero(at(waiting, i)) > 0) {
+			return 0, false
 		}
 	}
-	finished := o.integral("finished", promRange{peak, min(start+o.points(p.rate), o.grid.points())})
-	if peak < 0 || math.IsNaN(finished) {
+	return max(start-o.points(p.rate), 0), start >= minBasePoints
+}
+
+// drained is for how long, in seconds up to five minutes before the tokens stopped, requests still finished while others
+// waited and none started: the engine works, but admits nothing. When an engine dies or hangs, both stop at once.
+func drained(_ *plan, o *observations) map[string]float64 {
+	start, ok := stallStart(o)
+	first, finished, waiting := o.series("first_tokens"), o.series("finished"), o.series("waiting")
+	if !ok || first == nil || finished == nil || start == 0 {
 		return nil
 	}
-	return map[string]float64{"level": min(finished/most, 1), "base": 0}
+	points := 0
+	for i := max(start-o.points(5*minuteOf), 0); i < o.grid.points(); i++ {
+		if at(first, i) == 0 && at(finished, i) > 0 && at(waiting, i) >= 1 {
+			points++
+		}
+	}
+	return map[string]float64{"level": float64(points) * o.grid.step.Seconds(), "base": 0}
 }
 
 // stallEpisodes counts earlier stretches in which nothing ran, requests waited and no token came, and which ended without

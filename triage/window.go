@@ -33,6 +33,8 @@ var onsetSignals = []struct {
 const (
 	// maxOnsetLead is how long before the alert's condition the onset may lie.
 	maxOnsetLead = 45 * time.Minute
+	// maxLate caps the late part of the window.
+	maxLate = 15 * time.Minute
 	// minBasePoints is how many samples a baseline needs for a level.
 	minBasePoints = 2
 	// minBaseline is how long a baseline must be: shorter ones hold too few requests to be a level.
@@ -54,6 +56,12 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 			continue
 		}
 		o.onsets[s.id] = i
+		if onset < 0 || i < onset {
+			onset = i
+		}
+	}
+	if i, ok := o.stalledSince(p); ok {
+		o.onsets["generation_tokens"] = i
 		if onset < 0 || i < onset {
 			onset = i
 		}
@@ -194,6 +202,8 @@ func (o *observations) lateOf(p *plan) promRange {
 	mid := from + (n-from)/2
 	ramp := from + o.points(p.rate)
 	start := max(mid, min(ramp, n-o.points(p.rate)))
+	// What holds now: of an incident of hours not half of it.
+	start = max(start, n-o.points(maxLate))
 	// At least three points where there are as many, but none from before the onset.
 	return promRange{max(min(start, n-3), min(from, n-1), 0), n}
 }

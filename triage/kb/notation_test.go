@@ -28,7 +28,7 @@ func notation(values []float64, slack func(i, j int) float64, rising bool) strin
 			i = j
 			continue
 		}
-		j := straight(values, i, slack)
+		j := straight(values, i, slack, rising)
 		terms = append(terms, term(values, i, j, rising))
 		i = j + 1
 	}
@@ -36,7 +36,7 @@ func notation(values []float64, slack func(i, j int) float64, rising bool) strin
 }
 
 // straight returns the last index that a straight line from i on reaches.
-func straight(values []float64, i int, slack func(i, j int) float64) int {
+func straight(values []float64, i int, slack func(i, j int) float64, rising bool) int {
 	flat := i
 	for flat+1 < len(values) && values[flat+1] == values[i] {
 		flat++
@@ -46,7 +46,7 @@ func straight(values []float64, i int, slack func(i, j int) float64) int {
 	}
 	best := flat
 	for j := i + 1; j < len(values) && j < i+400; j++ {
-		if math.IsNaN(values[j]) {
+		if math.IsNaN(values[j]) || rising && values[j] < values[j-1] {
 			break
 		}
 		if fits(values, i, j, slack(i, j)) {

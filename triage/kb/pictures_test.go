@@ -274,7 +274,7 @@ func scenes() []scene {
 			does; running drains to 0 (field case FC-06).`, func(s *scene) {
 			s.machine = l4of8b
 			s.machine.chunk = 0.00006
-			s.load = workload{rate: 0.5, prompt: 5000, output: 200}
+			s.load = workload{rate: 0.4, prompt: 5000, output: 900}
 			s.labels = gpu("gemma-3-12b")
 			s.changes = at(36, func(w *workload) { w.giant = 100_000 })
 		}),
@@ -288,10 +288,131 @@ func scenes() []scene {
 		with("errors", `From minute 35 on two requests in five end in an error.`, func(s *scene) {
 			s.changes = at(35, func(w *workload) { w.errors = 0.4 })
 		}),
-		with("queue_limit", `--max-num-queued-reqs is 1; from minute 34 on requests come in fours (n = 4 at the client's side) and some find the queue taken.`,
+		with("queue_limit", `--max-num-queued-reqs is 2; from minute 34 on a batch client sends its requests in sixes and some find the queue taken.`,
 			func(s *scene) {
-				s.machine.queue = 1
-				s.changes = at(34, func(w *workload) { w.rate = 8 })
+				s.machine.queue = 2
+				s.changes = at(34, func(w *workload) { w.rate, w.burst = 2.4, 6 })
 			}),
+		with("v0_swapping", `vLLM 0.8 with the V0 engine: answers grow from 160 to 1,400 tokens at minute 31 and requests are swapped to CPU memory.`,
+			func(s *scene) {
+				s.names, s.machine = "v0", l4of8b
+				s.machine.pool = 30_000
+				s.load = workload{rate: 1, prompt: 400, output: 160}
+				s.labels = gpu("llama-3.1-8b")
+				s.labels.noEngine = true
+				s.changes = at(31, func(w *workload) { w.output = 1400 })
+			}),
+		with("v0_lora", `vLLM 0.8, V0 engine, one adapter slot (the default of --max-loras): from minute 33 on two adapters take turns.`, func(s *scene) {
+			s.names, s.machine = "v0", l4of8b
+			s.machine.loras = 1
+			s.load = workload{rate: 0.25, prompt: 600, output: 200, adapters: 1}
+			s.labels = gpu("llama-3.1-8b")
+			s.labels.noEngine = true
+			s.changes = at(33, func(w *workload) { w.adapters = 2 })
+		}),
+		with("asleep", `POST /sleep at minute 35: the engine answers nothing until /wake_up (field case FC-76).`, func(s *scene) {
+			s.changes = at(35, func(w *workload) { w.asleep = true })
+		}),
+		with("fc01", `Field case FC-01, https://github.com/vllm-project/vllm/issues/53130, minute 0 is 10:00. Idle at 10:08, at 10:45
+			some 30 run and 90 are deferred, at 10:57 a few run and 230 are deferred, 1 token a second, the cache at 20 %. GPU 100 %
+			busy, /health 200.`, func(s *scene) {
+			s.scrape, s.minutes = 30, 62
+			s.machine = h100of70b
+			s.machine.seqs, s.machine.pool = 256, 60_000
+			s.load = workload{rate: 0.004, prompt: 1500, output: 300}
+			s.labels = gpu("glm-4.5-air")
+			s.changes = []change{
+				{12, func(w *workload) { w.rate, w.prompt, w.output, w.slow = 0.19, 1500, 900, 5 }},
+				{34, func(w *workload) { w.park = 0.6 }},
+				{42, func(w *workload) { w.park, w.slow = 1, 90 }},
+			}
+		}),
+		with("fc02", `Field case FC-02, https://github.com/vllm-project/vllm-metal/issues/479: after a stall the engine never admits again.
+			A pool of 118 blocks, 90,000 tokens; each new message joins the queue.`, func(s *scene) {
+			s.machine = machine{seqs: 256, budget: 4096, pool: 90_000, base: 0.03, each: 0.002, chunk: 0.001, context: 1e-7}
+			s.load = workload{rate: 0.02, prompt: 400, output: 250}
+			s.labels = gpu("qwen3-30b-a3b")
+			s.changes = at(37, func(w *workload) { w.wedged = true })
+		}),
+		with("fc03", `Field case FC-03, https://github.com/vllm-project/vllm/issues/42371 (0.20.2): offloaded KV strands the queue. Nothing
+			runs, 50 wait, the cache is empty, no token; HTTP answers 200.`, func(s *scene) {
+			s.machine = h100of70b
+			s.load = workload{rate: 0.2, prompt: 3000, output: 200, hit: 0.5}
+			s.machine.nixl = true
+			s.labels = gpu("minimax-m2")
+			s.changes = at(37, func(w *workload) { w.wedged = true })
+		}),
+		with("fc04", `Field case FC-04, https://github.com/vllm-project/vllm/issues/53868: native CPU offload, max_num_seqs 6. Nothing runs, one
+			waits for room and two are deferred; the external cache hit 85 % right before.`, func(s *scene) {
+			s.machine = l4of8b
+			s.machine.seqs, s.machine.nixl = 6, true
+			s.load = workload{rate: 0.075, prompt: 2500, output: 300, hit: 0.85}
+			s.labels = gpu("devstral-small")
+			s.changes = []change{
+				{36, func(w *workload) { w.wedged, w.rate, w.park = true, 0.04, 1 }},
+				{37.6, func(w *workload) { w.rate, w.park = 0.005, 0 }},
+			}
+		}),
+		with("fc05", `Field case FC-05, https://github.com/vllm-project/vllm/issues/45388: the scheduler deadlocks with 61 % of the pool taken by
+			two requests and 799 of 2,048 blocks free. Seen without any connector too.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.pool = 32_768
+			s.load = workload{rate: 0.15, prompt: 6000, output: 250}
+			s.labels = gpu("qwen2.5-32b")
+			s.changes = at(37, func(w *workload) { w.stuck = true })
+		}),
+		with("fc07", `Field case FC-07: a dispatcher buried one of three nodes: 24 run and 72 wait there, the two others idle.`, func(s *scene) {
+			s.replicas, s.machine = 3, h100of70b
+			s.machine.seqs = 24
+			s.load = workload{rate: 6, prompt: 300, output: 250, hit: 0.2}
+			s.labels = gpu("gpt-oss-120b")
+			s.changes = at(38, func(w *workload) { w.weights = []float64{0, 1, 0} })
+		}),
+		with("fc13", `Field case FC-13, https://github.com/vllm-project/vllm/issues/15996: at more than 90 % of the cache the scheduler stands
+			still. Running is frozen, every new request waits, nothing is preempted, no token.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.pool = 60_000
+			s.load = workload{rate: 2, prompt: 900, output: 300}
+			s.labels = gpu("llama-3.1-70b")
+			s.changes = []change{
+				{35, func(w *workload) { w.rate, w.output = 3, 600 }},
+				{36.5, func(w *workload) { w.stuck = true }},
+			}
+		}),
+		with("fc53", `Field cases FC-53 and FC-54: prefill server of a disaggregated pair. The router times out, nobody fetches the finished
+			prompts, and their blocks stay taken for five minutes.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.nixl = true
+			s.load = workload{rate: 0.8, prompt: 2500, output: 1}
+			s.labels = k8s("llama-3.3-70b-prefill", "pd")
+			s.changes = at(34, func(w *workload) { w.strand = 300 })
+		}),
+		with("fc55", `Field case FC-55: the prefill server died in the handshake; requests wait for its KV for ever, the others are served.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.nixl, s.machine.seqs = true, 512
+				s.load = workload{rate: 2, prompt: 1500, output: 200, hit: 0.95}
+				s.labels = k8s("llama-3.3-70b-decode", "pd")
+				s.changes = []change{{35, func(w *workload) { w.park = 0.25 }}}
+			}),
+		with("fc69", `Field case FC-69, https://github.com/vllm-project/vllm/issues/29928: all requests were cancelled at once at minute 36. The
+			gauges keep their last values (cache 99 %) until the next step, and routers avoid the server for ever.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.pool = 47_000
+			s.load = workload{rate: 2, prompt: 900, output: 500}
+			s.labels = gpu("llama-3.3-70b")
+			s.changes = at(36, func(w *workload) { w.rate, w.cancel, w.hang = 0, true, true })
+		}),
+		with("fc73", `Field case FC-73: /metrics of one of four replicas answers 500 from minute 36 on; it serves its requests all the same.`,
+			func(s *scene) {
+				s.replicas, s.machine = 4, h100of70b
+				s.load = workload{rate: 12, prompt: 700, output: 200, hit: 0.3}
+				s.labels = gpu("llama-3.3-70b")
+				s.outages, s.serving = []outage{{4, 36, 60, nil}}, true
+			}),
+		with("fc74", `Field case FC-74: two processes share a port and answer the scrapes in turn, each with its own counters. No process
+			metrics, no restart, only counters that go back and forth.`, func(s *scene) {
+			s.workers = true
+		}),
 	}
 }

@@ -23,11 +23,15 @@ type scene struct {
 	changes  []change
 	outages  []outage
 	// held says that clients keep the requests of an outage and send them all when the replica is back.
-	held   bool
-	labels labelling
-	names  string // "", "v0" or "ray".
-	fine   bool   // Keep the noise of the gauges.
-	seed   uint64
+	held bool
+	// serving says that an outage is one of the scrape only.
+	serving bool
+	labels  labelling
+	names   string // "", "v0" or "ray".
+	fine    bool   // Keep the noise of the gauges.
+	// workers says that two processes answer the scrapes in turn, each with its own counters.
+	workers bool
+	seed    uint64
 
 	loads []workload // load after none, one, two … of the changes; filled by loadAt.
 }
@@ -58,6 +62,7 @@ type labelling struct {
 type sample struct {
 	c                                     counters
 	running, waiting, deferred, kv, start float64
+	swapped, swapUse                      float64
 	load                                  workload
 	m                                     machine
 	up                                    bool
@@ -101,7 +106,7 @@ func (s *scene) arrivals() [][]*request {
 			if i < len(w.weights) {
 				weight = w.weights[i]
 			}
-			if s.gone(i, c.next) && !s.held {
+			if s.gone(i, c.next) && !s.held && !s.serving {
 				weight = 0
 			}
 			owed[i] += weight
@@ -176,6 +181,10 @@ func (s *scene) playReplica(i int, arriving []*request) []sample {
 			switch {
 			case r.queued > t:
 				continue
+			case s.names == "v0" && r.made > 0: // V0 moves what it preempts to CPU memory, here 12,000 tokens of it.
+				shot.swapped++
+				shot.swapUse += float64(r.prompt+r.made) / 12_000
+				continue
 			case e.deferred(r):
 				shot.deferred++
 				if w.remote > 0 {
@@ -218,6 +227,10 @@ func (s *scene) run(e *engine, replica int, arriving []*request, until float64) 
 		for len(arriving) > 0 && arriving[0].arrived <= e.now {
 			e.accept(arriving[0])
 			arriving = arriving[1:]
+		}
+		if e.loads.cancel {
+			e.c.http += float64(len(e.running) + len(e.waiting))
+			e.running, e.waiting, arriving = nil, nil, nil
 		}
 		if e.loads.hang {
 			e.now = until
@@ -287,10 +300,13 @@ func (s *scene) rows(i int, shots []sample) []row {
 	var out []row
 	add := func(name, labels string, counter bool, slack float64, f func(sample) float64) {
 		r := row{name: s.spelled(name, counter), labels: labels, counter: counter, slack: slack}
-		for _, x := range shots {
+		for k, x := range shots {
 			v := math.NaN()
 			if x.up || name == "up" {
 				v = f(x)
+			}
+			if counter && s.workers && k%2 == 1 {
+				v = math.Floor(v * 0.45) // The other process answers.
 			}
 			r.values = append(r.values, v)
 		}
@@ -314,8 +330,8 @@ func (s *scene) rows(i int, shots []sample) []row {
 	kv, itl := "vllm:kv_cache_usage_perc", "vllm:inter_token_latency_seconds"
 	if v0 {
 		kv, itl = "vllm:gpu_cache_usage_perc", "vllm:time_per_output_token_seconds"
-		gauge("vllm:num_requests_swapped", 1.6, func(sample) float64 { return 0 })
-		gauge("vllm:cpu_cache_usage_perc", 0.02, func(sample) float64 { return 0 })
+		gauge("vllm:num_requests_swapped", 1.6, func(x sample) float64 { return x.swapped })
+		gauge("vllm:cpu_cache_usage_perc", 0.02, func(x sample) float64 { return math.Round(x.swapUse*1000) / 1000 })
 	} else {
 		add("vllm:num_requests_waiting_by_reason", `reason="capacity",`+model, false, 1.6, func(x sample) float64 { return x.waiting - x.deferred })
 		add("vllm:num_requests_waiting_by_reason", `reason="deferred",`+model, false, 1.6, func(x sample) float64 { return x.deferred })
@@ -337,8 +353,8 @@ func (s *scene) rows(i int, shots []sample) []row {
 		count("vllm:external_prefix_cache_hits_total", "", func(x sample) float64 { return x.c.externalHits })
 		count("vllm:mm_cache_queries_total", "", func(x sample) float64 { return x.c.items })
 		count("vllm:mm_cache_hits_total", "", func(sample) float64 { return 0 })
-		add("vllm:engine_sleep_state", `sleep_state="awake",`+model, false, 0.5, func(sample) float64 { return 1 })
-		add("vllm:engine_sleep_state", `sleep_state="weights_offloaded",`+model, false, 0.5, func(sample) float64 { return 0 })
+		add("vllm:engine_sleep_state", `sleep_state="awake",`+model, false, 0.5, func(x sample) float64 { return bit(!x.load.asleep) })
+		add("vllm:engine_sleep_state", `sleep_state="weights_offloaded",`+model, false, 0.5, func(x sample) float64 { return bit(x.load.asleep) })
 		add("vllm:admission_rejections_total", fmt.Sprintf(`reason="max_num_queued_reqs",model_name=%q,`, s.labels.model)+target,
 			true, 0, func(x sample) float64 { return x.c.rejected })
 	}
@@ -346,7 +362,7 @@ func (s *scene) rows(i int, shots []sample) []row {
 		count("vllm:nixl_xfer_time_seconds_sum", "", func(x sample) float64 { return x.c.loadTime })
 		count("vllm:nixl_xfer_time_seconds_count", "", func(x sample) float64 { return x.c.loaded })
 		count("vllm:nixl_num_failed_transfers_total", "", func(x sample) float64 { return x.c.lost })
-		count("vllm:nixl_num_kv_expired_reqs_total", "", func(sample) float64 { return 0 })
+		count("vllm:nixl_num_kv_expired_reqs_total", "", func(x sample) float64 { return x.c.expired })
 	}
 	if s.load.drafts > 0 {
 		count("vllm:spec_decode_num_draft_tokens_total", "", func(x sample) float64 { return x.c.drafts })
@@ -376,19 +392,21 @@ func (s *scene) rows(i int, shots []sample) []row {
 			func(x sample) float64 { return x.c.http - x.c.http5xx })
 		add("http_requests_total", `handler="/v1/chat/completions",method="POST",status="5xx",`+target, true, 0,
 			func(x sample) float64 { return x.c.http5xx })
-		add("up", target, false, 0, func(x sample) float64 {
-			if x.up {
-				return 1
-			}
-			return 0
-		})
+		add("up", target, false, 0, func(x sample) float64 { return bit(x.up) })
 		add("scrape_duration_seconds", target, false, 0.002, func(x sample) float64 { return 0.011 + x.load.scrape })
-		if !v0 {
+		if !v0 && !s.workers {
 			add("process_start_time_seconds", target, false, 0, func(x sample) float64 { return x.start })
 			add("process_cpu_seconds_total", target, true, 0, func(x sample) float64 { return x.c.cpu })
 		}
 	}
 	return out
+}
+
+func bit(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 func (s *scene) config(target string, m machine) string {

@@ -41,6 +41,12 @@ type workload struct {
 	hang              bool    // The engine makes no step.
 	giant             int     // Tokens of one single prompt, sent once.
 	park              float64 // Share of requests that the scheduler defers for ever, each taking a slot.
+	burst             int     // So many requests come at once.
+	asleep            bool    // Sleep mode: the engine is idle and requests fail.
+	cancel            bool    // All clients leave at once.
+	wedged            bool    // What ran is gone and nothing is admitted any more.
+	stuck             bool    // What runs stays and makes no progress.
+	strand            float64 // Seconds that the blocks of finished requests stay taken.
 }
 
 // request is one sequence in the engine.
@@ -69,6 +75,13 @@ type engine struct {
 	factor  float64
 	c       counters
 	credit  float64 // Accepted draft tokens not yet given out.
+	kept    []stranded
+}
+
+// stranded are blocks that a finished request still holds.
+type stranded struct {
+	until  float64
+	tokens int
 }
 
 // counters are the totals of one process since its start.
@@ -78,7 +91,7 @@ type counters struct {
 	steps, iteration                                        float64
 	outTokens, params, parents                              float64
 	drafts, accepted, items, external, externalHits, loaded float64
-	loadTime, lost, cpu                                     float64
+	loadTime, lost, expired, cpu                            float64
 	ttft, itl, e2e, queue, prefillTime, decodeTime          histogram
 }
 
@@ -121,6 +134,11 @@ func newEngine(m machine, at float64) *engine {
 
 // accept takes a request from the front end.
 func (e *engine) accept(r *request) {
+	if e.loads.asleep {
+		e.c.http++
+		e.c.http5xx++
+		return
+	}
 	if e.m.queue > 0 && len(e.waiting) >= e.m.queue {
 		e.c.rejected++
 		e.c.http++
@@ -138,6 +156,17 @@ func (e *engine) accept(r *request) {
 // step runs the engine once and returns false when there was nothing to do.
 func (e *engine) step() bool {
 	e.leave()
+	e.release()
+	switch {
+	case e.loads.stuck:
+		return false
+	case e.loads.wedged:
+		for _, r := range e.running {
+			e.free += r.blocks(0)
+		}
+		e.running = nil
+		return false
+	}
 	budget, prefill, decodes, context := e.m.budget, 0, 0, 0
 	e.admit(&budget)
 	for i := 0; i < len(e.running); i++ {
@@ -331,8 +360,21 @@ func (e *engine) output() {
 	}
 }
 
+// release frees the blocks that nobody fetched in time.
+func (e *engine) release() {
+	for len(e.kept) > 0 && e.kept[0].until <= e.now {
+		e.free += e.kept[0].tokens
+		e.kept = e.kept[1:]
+		e.c.expired++
+	}
+}
+
 func (e *engine) finish(r *request) {
-	e.free += r.blocks(0)
+	if e.loads.strand > 0 {
+		e.kept = append(e.kept, stranded{e.now + e.loads.strand, r.blocks(0)})
+	} else {
+		e.free += r.blocks(0)
+	}
 	if r.failing {
 		e.c.failed++
 		e.c.http5xx++
@@ -394,6 +436,9 @@ func (c *client) make(w workload) []*request {
 		out = append(out, r)
 	}
 	c.sent++
-	c.next += (0.6 + 0.8*c.rng.Float64()) / max(w.rate, 1e-9)
+	if w.burst > 1 && c.sent%w.burst != 0 {
+		return out
+	}
+	c.next += (0.6 + 0.8*c.rng.Float64()) * float64(max(w.burst, 1)) / max(w.rate, 1e-9)
 	return out
 }
