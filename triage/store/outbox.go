@@ -257,7 +257,7 @@ func (s *Store) Lost(ctx context.Context, c Conversation, part string) error {
 }
 
 // Delivered gives a conversation back after everything up to a revision was delivered. News are delivered again not before
-// next.
+// next, notes at once.
 func (s *Store) Delivered(ctx context.Context, c Conversation, revision int64, now, next time.Time) error {
 	return s.do(ctx, "finish delivery", func(ctx context.Context, t *tx) error {
 		if err := t.must(ctx, ErrLeaseLost, `UPDATE conversations SET shown = ?, next_at = ?, attempts = 0, owner = '',
@@ -266,9 +266,23 @@ func (s *Store) Delivered(ctx context.Context, c Conversation, revision int64, n
 			return err
 		}
 		// Messages that are said once need not be read again.
-		return t.exec(ctx, `UPDATE posts SET done = 1, body = '-' WHERE conversation_id = ? AND body <> '' AND shown > 0
-			AND done = 0`, c.ID)
+		if err := t.exec(ctx, `UPDATE posts SET done = 1, body = '-' WHERE conversation_id = ? AND body <> ''
+			AND ref_id <> '' AND done = 0`, c.ID); err != nil {
+			return err
+		}
+		// One that was added while this delivery was under way is news without a new revision.
+		return t.exec(ctx, `UPDATE conversations SET shown = shown - 1, wanted_at = ?, next_at = ? WHERE id = ?
+			AND shown >= wanted AND EXISTS (SELECT 1 FROM posts WHERE conversation_id = conversations.id AND body <> ''
+			AND done = 0)`, millis(now), millis(now), c.ID)
 	})
+}
+
+// ChannelID returns the id that the chat gave to a channel when it took a message for it; empty when it has not yet.
+func (s *Store) ChannelID(ctx context.Context, channel string) (id string, err error) {
+	err = s.query(ctx, "look up channel", func(rows *sql.Rows) error { return rows.Scan(&id) },
+		`SELECT p.ref_channel FROM posts p JOIN conversations c ON c.id = p.conversation_id
+		 WHERE c.channel = ? AND p.ref_channel <> '' ORDER BY p.created_at DESC LIMIT 1`, channel)
+	return id, err
 }
 
 // Failure says why a delivery failed and what becomes of the conversation.

@@ -293,6 +293,33 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+func TestNoteDuringADelivery(t *testing.T) {
+	t.Parallel()
+	for engine, fresh := range storetest.Engines() {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t, fresh(t))
+			ctx := t.Context()
+			id := shown(t, s)
+			c := claimConversation(t, s, "a", 21*time.Second)
+			require.NoError(t, s.AddNote(ctx, id, "n", json.RawMessage(`{"note":1}`), at(22*time.Second)))
+			require.NoError(t, s.Delivered(ctx, c, c.Wanted, at(23*time.Second), at(53*time.Second)))
+			c = claimConversation(t, s, "a", 24*time.Second)
+			require.Len(t, c.Posts, 1)
+			require.NoError(t, s.Posted(ctx, c, c.Posts[0].Part, store.Ref{Channel: "C7", ID: "1"}, 0, at(25*time.Second)))
+			require.NoError(t, s.Delivered(ctx, c, c.Wanted, at(25*time.Second), at(55*time.Second)))
+			noConversation(t, s, time.Hour)
+
+			channel, err := s.ChannelID(ctx, "#llm")
+			require.NoError(t, err)
+			require.Equal(t, "C7", channel)
+			channel, err = s.ChannelID(ctx, "#other")
+			require.NoError(t, err)
+			require.Empty(t, channel)
+		})
+	}
+}
+
 func TestLostLeaseStoresNothing(t *testing.T) {
 	t.Parallel()
 	for engine, fresh := range storetest.Engines() {
