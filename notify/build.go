@@ -308,6 +308,9 @@ func (b *builder) counters() []string {
 
 func (b *builder) footer() []string {
 	out := []string{}
+	if base := b.r.Incident.Baseline; base != nil {
+		out = append(out, b.words.Fill("ui.baseline", "start", b.f.Clock(base.Start), "end", b.f.Clock(base.End)))
+	}
 	if b.r.Queries > 0 {
 		out = append(out, b.words.Count("ui.footer.queries", b.r.Queries, "time", b.f.Duration(millis(b.r.QueryMS))))
 	}

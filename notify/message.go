@@ -3,6 +3,7 @@ package notify
 import (
 	"time"
 
+	"vllm-triage/notify/locale"
 	"vllm-triage/triage"
 )
 
@@ -62,6 +63,7 @@ type Message struct {
 	Queries    []Query    `json:"queries,omitempty"`
 	Panels     []Panel    `json:"panels,omitempty"`
 
+	GapsText   string   `json:"gaps_text,omitempty"`   // "3 signals had no data".
 	AlertsText string   `json:"alerts_text,omitempty"` // "2 alerts fire, 1 resolved: VLLMHighTTFT, VLLMPreempting".
 	Counters   []string `json:"counters,omitempty"`    // "came back 3 times", "updated 4 times".
 	Footer     []string `json:"footer,omitempty"`
@@ -232,6 +234,12 @@ type Note struct {
 	Lines []string `json:"lines"`
 	// Actor is the user who did it, in the notifier's own spelling (Slack: U…); empty for the service itself.
 	Actor string `json:"actor,omitempty"`
+}
+
+// NewPictureFailed is a reply that says why there is no picture. The text of the card went out before.
+func NewPictureFailed(incidentID, language, why string) Message {
+	line := locale.For(language).Fill("ui.picture.failed", "why", Clean(why, maxSentence))
+	return NewNote(incidentID, language, "", line)
 }
 
 // NewNote is a message that adds a few lines to the thread of an incident.

@@ -84,8 +84,12 @@ func (b *builder) gaps(m *Message) {
 		}
 		m.Gaps = append(m.Gaps, Reasoned{Title: b.label(x.Signal), Why: why})
 	}
+	if len(m.Gaps) > 0 {
+		m.GapsText = b.words.Count("ui.gaps", len(m.Gaps))
+	}
 	m.Notes = b.sayAll(append([]triage.Text{b.r.Incident.ScopeNote}, b.r.Notes...))
-	if b.r.Incident.Baseline == nil && b.r.Verdict != triage.NoBottleneck {
+	said := slices.ContainsFunc(b.r.Notes, func(t triage.Text) bool { return t.Key == "note.no_baseline" })
+	if b.r.Incident.Baseline == nil && b.r.Verdict != triage.NoBottleneck && !said {
 		m.Notes = append(m.Notes, b.words.Text("ui.no_baseline"))
 	}
 }

@@ -92,6 +92,7 @@ func (p *page) card(m notify.Message) {
 	p.labelled("ui.label.runner_up", []string{m.RunnerUp})
 	p.panels(m.Panels)
 	p.labelled("ui.label.alerts", []string{strings.Join(append([]string{m.AlertsText}, m.Counters...), " · ")})
+	p.labelled("ui.label.gaps", []string{m.GapsText})
 	p.links(m.Links)
 }
 

@@ -73,7 +73,7 @@ func (p *page) card(m notify.Message, v View) {
 	p.compare(m.Compare)
 	p.steps(m.Steps)
 	p.rivals(m)
-	p.context(join(" · ", m.AlertsText, strings.Join(m.Counters, " · ")), shadow(p, m))
+	p.context(join(" · ", m.AlertsText, strings.Join(m.Counters, " · "), m.GapsText), shadow(p, m))
 	p.links(m)
 	if v.Interactive {
 		p.feedback(m)
