@@ -23,7 +23,7 @@ To restore it, stop the service and put the file where "storage" in the configur
 	if err != nil {
 		return err
 	}
-	s, err := openStore(ctx, c)
+	s, err := existingStore(ctx, c)
 	if err != nil {
 		return err
 	}

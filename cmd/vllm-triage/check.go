@@ -208,7 +208,7 @@ func (r *checks) rules(ctx context.Context, client *promq.Client) {
 func (r *checks) store(ctx context.Context, c *config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	s, err := openStore(ctx, c)
+	s, err := existingStore(ctx, c)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.warn("storage", "%v: serve makes one", err)
 		return

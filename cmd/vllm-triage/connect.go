@@ -18,8 +18,8 @@ import (
 // defaultConfig is where a configuration is looked for when --config does not say.
 const defaultConfig = "/etc/vllm-triage/config.yaml"
 
-// openStore opens the database of a configuration, which has to exist already.
-func openStore(ctx context.Context, c *config.Config) (*store.Store, error) {
+// existingStore opens the database of a configuration, which has to exist already.
+func existingStore(ctx context.Context, c *config.Config) (*store.Store, error) {
 	address, err := c.Storage.Read()
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
@@ -43,6 +43,7 @@ func prometheusClient(c *config.Config) (*promq.Client, error) {
 func slackNotifier(c *config.Config) (*slack.Notifier, error) {
 	return slack.New(slack.Config{
 		Token: c.Slack.BotToken.Read, APIURL: c.Slack.APIURL, Timeout: time.Duration(c.Slack.Timeout),
+		View: slack.View{Interactive: c.Slack.SigningSecret.IsSet() || c.Slack.AppToken.IsSet(), Charts: slack.TextCharts},
 	})
 }
 

@@ -32,7 +32,7 @@ given up, except messages that became too old: those are retried by their id onl
 	if err != nil {
 		return err
 	}
-	s, err := openStore(ctx, c)
+	s, err := existingStore(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,226 @@
+//go:build crash
+
+package crash_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"vllm-triage/notify/slack/fakeslack"
+	"vllm-triage/promq/promqtest"
+	"vllm-triage/triage/store"
+	"vllm-triage/triage/store/storetest"
+)
+
+var (
+	crashes = flag.Int("crashes", 200, "how often to kill the program, on each engine")
+	seed    = flag.Uint64("seed", 0, "of the random instants; 0 takes the time")
+)
+
+func stopPostgres() { storetest.Stop() }
+
+func TestSQLite(t *testing.T) { crash(t, storetest.SQLite(t), 1) }
+
+func TestPostgresTwoReplicas(t *testing.T) { crash(t, storetest.Postgres(t), 2) }
+
+const token = "crash-0123456789abcdef"
+
+// service writes the configuration of one replica.
+func service(t *testing.T, storage, listen, prometheus, slack string) *process {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(`
+server: {listen: "127.0.0.1:%s"}
+webhook: {bearer_token: %s}
+storage: %q
+prometheus: {url: %q}
+slack: {bot_token: xoxb-crash, api_url: "%s/api/", channel: %s, timeout: 2s}
+triage: {debounce: 300ms, edit_interval: 500ms, retriage: [10s]}
+heartbeat: {alertnames: []}
+`, listen, token, storage, prometheus, slack, fakeslack.DefaultChannel)), 0o600))
+	name, err := binary()
+	require.NoError(t, err)
+	return program(t, name, "serve", "--config", path)
+}
+
+// alertmanager starts an Alertmanager that posts to an address.
+func alertmanager(t *testing.T, webhook string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "alertmanager.yml")
+	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(`
+route: {receiver: triage, group_by: [model_name, namespace], group_wait: 200ms, group_interval: 1s, repeat_interval: 4h}
+receivers:
+  - name: triage
+    webhook_configs:
+      - url: %s/webhook/alertmanager
+        http_config: {authorization: {credentials: %s}}
+`, webhook, token)), 0o600))
+	listen := "127.0.0.1:" + freePort(t)
+	p := program(t, "prometheus-alertmanager", "--config.file="+path, "--storage.path="+t.TempDir(),
+		"--web.listen-address="+listen, "--cluster.listen-address=")
+	p.start(t)
+	eventually(t, 20*time.Second, "alertmanager is ready", func() bool { return answers(t, "http://"+listen+"/-/ready") })
+	return "http://" + listen
+}
+
+func crash(t *testing.T, storage string, replicas int) {
+	t.Helper()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d, %d crashes", *seed, *crashes)
+	r := rand.New(rand.NewPCG(*seed, 1))
+	// A crash and the restart after it take about a second.
+	s := newStorm(r, max(*crashes/2, 6), time.Duration(*crashes)*time.Second)
+
+	slack := fakeslack.New(fakeslack.Options{Token: "xoxb-crash"})
+	slackURL, stopSlack, err := slack.Listen(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(stopSlack)
+	prometheus := promqtest.Load(t, s.metrics(), promqtest.StartAt(time.Now().Add(-10*time.Minute)))
+
+	var replica []*process
+	var addresses []string
+	for range replicas {
+		port := freePort(t)
+		addresses = append(addresses, "127.0.0.1:"+port)
+		replica = append(replica, service(t, storage, port, prometheus.URL(), slackURL))
+	}
+	for _, p := range replica {
+		p.start(t)
+	}
+	ready := func() bool {
+		for _, a := range addresses {
+			if !answers(t, "http://"+a+"/-/ready") {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, 30*time.Second, "the service is ready", ready)
+	lb := balancer(t, addresses)
+	managers := []string{alertmanager(t, lb), alertmanager(t, lb)}
+
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	wg.Go(func() { s.blow(t.Context(), t, managers) })
+	wg.Go(func() { misbehave(slack, rand.New(rand.NewPCG(*seed, 2)), &over) })
+	for range *crashes {
+		time.Sleep(time.Duration(50+r.IntN(1200)) * time.Millisecond)
+		p := replica[r.IntN(len(replica))]
+		p.kill()
+		p.start(t)
+	}
+	over.Store(true)
+	wg.Wait()
+	eventually(t, 30*time.Second, "the service is ready", ready)
+
+	verdict := count(slack, s)
+	for deadline := time.Now().Add(3 * time.Minute); verdict.lost > 0 && time.Now().Before(deadline); verdict = count(slack, s) {
+		time.Sleep(time.Second)
+	}
+	// Nothing more may come: a duplicate that is only late is one all the same.
+	time.Sleep(3 * time.Second)
+	verdict = count(slack, s)
+	fmt.Printf("%s: %d crashes, %d incidents: lost %d, duplicated %d (replies twice: %d)\n",
+		t.Name(), *crashes, len(s.models), verdict.lost, verdict.duplicated, verdict.replies)
+	require.Empty(t, verdict.problems)
+	require.Zero(t, verdict.lost)
+	require.Zero(t, verdict.duplicated)
+	require.Empty(t, slack.Violations())
+	for _, p := range replica {
+		p.kill()
+	}
+	nothingGivenUp(t, storage)
+}
+
+// nothingGivenUp looks into the store that is left.
+func nothingGivenUp(t *testing.T, storage string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), storage, store.Options{Existing: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	jobs, err := s.DeadJobs(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, jobs)
+	messages, err := s.DeadConversations(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, messages)
+	pending, err := s.PendingConversations(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, pending)
+}
+
+// misbehave makes Slack fail in every way it knows, until the crashes are over.
+func misbehave(slack *fakeslack.Server, r *rand.Rand, over *atomic.Bool) {
+	faults := []fakeslack.Fault{
+		{Status: http.StatusTooManyRequests, RetryAfter: "1"},
+		{Status: http.StatusTooManyRequests},
+		{Status: http.StatusInternalServerError},
+		{Status: http.StatusServiceUnavailable},
+		{Error: "internal_error"},
+		{Error: "ratelimited"},
+		{Method: "chat.postMessage", Drop: true},
+		{Method: "chat.postMessage", Hang: true},
+		{Method: "chat.update", Drop: true},
+		{Method: "conversations.history", Status: http.StatusServiceUnavailable},
+	}
+	for !over.Load() {
+		slack.Inject(faults[r.IntN(len(faults))])
+		time.Sleep(time.Duration(200+r.IntN(1500)) * time.Millisecond)
+	}
+}
+
+// result is what Slack shows in the end.
+type result struct {
+	lost, duplicated, replies int
+	problems                  []string
+}
+
+// count compares what Slack shows with what has happened: one message for each model, and it says that it is over.
+func count(slack *fakeslack.Server, s storm) result {
+	var out result
+	roots := map[string][]fakeslack.Message{}
+	for _, m := range slack.Roots(fakeslack.DefaultChannel) {
+		for _, model := range s.models {
+			if strings.Contains(m.Text, model) {
+				roots[model] = append(roots[model], m)
+			}
+		}
+	}
+	for _, model := range s.models {
+		found := roots[model]
+		switch {
+		case len(found) == 0:
+			out.lost++
+			out.problems = append(out.problems, model+": no message")
+			continue
+		case len(found) > 1:
+			out.duplicated += len(found) - 1
+			out.problems = append(out.problems, fmt.Sprintf("%s: %d messages", model, len(found)))
+		}
+		if !strings.HasPrefix(found[0].Text, "Resolved") {
+			out.lost++
+			out.problems = append(out.problems, fmt.Sprintf("%s: does not show its end: %.80s", model, found[0].Text))
+		}
+		details := 0
+		for _, reply := range slack.Thread(fakeslack.DefaultChannel, found[0].TS) {
+			if reply.Kind() == "details" {
+				details++
+			}
+		}
+		out.replies += max(details-1, 0)
+	}
+	return out
+}
