@@ -23,8 +23,15 @@ func replicas() []Variant {
 	}
 }
 
-// oneOfSeveral accepts that a replica which alone is overloaded is called imbalance.
+// oneOfSeveral accepts that a replica which alone is overloaded is called imbalance, and that other requests which reach
+// it alone are called another routing.
 func oneOfSeveral(c eval.Case) (eval.Case, bool) {
+	for _, workload := range []string{"traffic_surge", "longer_prompts", "longer_outputs", "sampling_n", "prefix_cache_collapse"} {
+		if slices.Contains(c.Triggers, workload) {
+			c.Triggers = append(slices.Clone(c.Triggers), "routing_change")
+			break
+		}
+	}
 	if !slices.Contains([]string{"healthy", "low_traffic"}, c.Bottleneck) {
 		c.Also = append(slices.Clone(c.Also), "replica_imbalance")
 	}

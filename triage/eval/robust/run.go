@@ -111,7 +111,7 @@ func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
 	r.Was += one(was.Hit())
 	r.Accepted += one(o.Accepted())
 	r.Trigger += one(o.TriggerOK)
-	r.Inconclusive += one(o.Inconclusive())
+	r.Inconclusive += one(o.Inconclusive() || o.First == "metrics_missing")
 	if o.Place != nil {
 		if r.Place == nil {
 			r.Place = new(float64)
@@ -121,7 +121,7 @@ func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
 	}
 	why := ""
 	missed := o.Verdict == string(triage.NoBottleneck) && !o.Calm()
-	wrong := o.NamesCause(0) && o.Probability >= confident && !o.Accepted()
+	wrong := o.NamesCause(0) && o.Probability >= confident && !o.Accepted() && !o.Inconclusive()
 	switch {
 	case o.Failure != "":
 		r.Crashes++
@@ -132,6 +132,8 @@ func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
 	case missed:
 		r.Missed++
 		why = "missed"
+	case was.Hit() && o.First == "metrics_missing" && v.Blind:
+		why = "gives up"
 	case was.Hit() && !o.Accepted() && !v.Gone:
 		why = "no longer first"
 	case was.TriggerOK && !o.TriggerOK && !v.Gone:

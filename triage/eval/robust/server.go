@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"vllm-triage/promq"
+	"vllm-triage/promq/memstore"
 	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
 )
@@ -22,6 +26,11 @@ func servers() []Variant {
 		{Group: groupServer, Name: "data ends an hour before the question", Gone: true, Case: func(c eval.Case) (eval.Case, bool) {
 			return askLater(c, time.Hour, 0), true
 		}},
+		{Group: groupServer, Name: "this model's data ends an hour before, other targets go on", Gone: true, Data: withBystander,
+			Case: func(c eval.Case) (eval.Case, bool) {
+				c.Also = append(slices.Clone(c.Also), "replica_down") // All targets are gone from service discovery.
+				return askLater(c, time.Hour, 0), true
+			}},
 		{Group: groupServer, Name: "alert starts an hour after the data ends", Gone: true, Case: func(c eval.Case) (eval.Case, bool) {
 			return askLater(c, time.Hour, time.Hour), c.Payload != nil
 		}},
@@ -31,13 +40,23 @@ func servers() []Variant {
 	}
 	for seed := range 4 {
 		out = append(out, Variant{
-			Group: groupServer, Name: "10 % of the queries fail", Detail: "seed " + string(rune('0'+seed)),
+			Group: groupServer, Name: "10 % of the queries fail", Detail: "seed " + string(rune('0'+seed)), Blind: true,
 			Querier: func(next triage.Querier) triage.Querier {
 				return &meddling{next: next, fails: unlucky(0.1, byte(seed))} //nolint:gosec // Below 4.
 			},
 		})
 	}
 	return out
+}
+
+// withBystander adds a target of another kind that is scraped on.
+func withBystander(r *eval.Recording) *memstore.Store {
+	first, last := r.Data.Bounds()
+	one := memstore.Series{Labels: labels.FromStrings("__name__", "up", "job", "node", "instance", "10.42.9.9:9100")}
+	for t := first; t.Before(last.Add(2 * time.Hour)); t = t.Add(3 * tick) {
+		one.Samples = append(one.Samples, memstore.Sample{At: t.UnixMilli(), Value: 1})
+	}
+	return r.Data.Store().Merge(memstore.New([]memstore.Series{one}))
 }
 
 // errInjected is what an injected failure says.

@@ -1,6 +1,8 @@
 package robust
 
 import (
+	"slices"
+
 	"vllm-triage/promq/memstore"
 	"vllm-triage/promq/recording"
 	"vllm-triage/triage"
@@ -19,6 +21,8 @@ type Variant struct {
 	Case func(c eval.Case) (eval.Case, bool)
 	// Querier stands between the engine and the data; nil is none.
 	Querier func(next triage.Querier) triage.Querier
+	// Blind says that metrics are missing or stale, so that "metrics_missing" is no wrong answer.
+	Blind bool
 	// Gone says that what decides is no longer in the data: not knowing is a right answer, being sure of another is not.
 	Gone bool
 }
@@ -59,6 +63,9 @@ func (v Variant) Apply(cases []eval.Case) []eval.Case {
 			if c, ok = v.Case(c); !ok {
 				continue
 			}
+		}
+		if v.Blind || v.Gone {
+			c.Also = append(slices.Clone(c.Also), "metrics_missing")
 		}
 		out = append(out, c)
 	}
