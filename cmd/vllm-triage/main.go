@@ -53,6 +53,8 @@ type command struct {
 // commands lists the subcommands in the order of the help.
 func commands() []command {
 	return []command{
+		{"demo", "show a recorded incident from webhook to Slack message; needs nothing else", runDemo},
+		{"serve", "run the service", runServe},
 		{"triage", "ask a live Prometheus about a model, now or at a time", runTriage},
 		{"replay", "triage a recorded incident", runReplay},
 		{"causes", "list the causes that can be found", runCauses},

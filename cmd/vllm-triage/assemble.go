@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.uber.org/zap"
+
+	"vllm-triage/cmd/vllm-triage/server"
+	"vllm-triage/config"
+	"vllm-triage/notify/slack"
+	"vllm-triage/triage"
+)
+
+// assemble builds everything that a configuration describes: knowledge, runbooks, the engine over Prometheus, and the
+// notifier. It makes no call; a reload builds first and swaps afterwards.
+func assemble(cfg *config.Config) (*server.Parts, error) {
+	base, err := loadKnowledge(cfg.Triage.KnowledgeDir)
+	if err != nil {
+		return nil, fmt.Errorf("triage.knowledge_dir: %w", err)
+	}
+	book, err := loadRunbooks(cfg.Triage.RunbookDir)
+	if err != nil {
+		return nil, err
+	}
+	client, err := prometheusClient(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("prometheus: %w", err)
+	}
+	opts, err := engineOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &server.Parts{Config: cfg, Knowledge: base, Runbooks: book, Engine: triage.NewEngine(base, client, opts)}
+	if cfg.Slack.Enabled() {
+		n, err := slackNotifier(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("slack: %w", err)
+		}
+		p.Notifier = n
+		p.Pictures = true
+	}
+	return p, nil
+}
+
+func engineOptions(cfg *config.Config) (triage.Options, error) {
+	o := triage.Options{
+		LookBack:    time.Duration(cfg.Triage.LookBack),
+		MaxWindow:   time.Duration(cfg.Triage.MaxWindow),
+		MaxReplicas: cfg.Triage.MaxReplicas,
+		Concurrency: cfg.Prometheus.Concurrency,
+		Timeout:     time.Duration(cfg.Triage.Timeout),
+	}
+	ms, err := parseMatchers(cfg.Triage.Matchers)
+	o.Matchers = ms
+	return o, err
+}
+
+// parseMatchers reads matchers as PromQL writes them: cluster="eu-1".
+func parseMatchers(texts []string) ([]*labels.Matcher, error) {
+	var out []*labels.Matcher
+	p := parser.NewParser(parser.Options{})
+	for i, text := range texts {
+		ms, err := p.ParseMetricSelector("{" + text + "}")
+		if err != nil {
+			return nil, fmt.Errorf("triage.matchers[%d]: %w", i, err)
+		}
+		out = append(out, ms...)
+	}
+	return out, nil
+}
+
+// greet asks the chat who we are, once at the start, so that a bad token is seen before the first incident.
+func greet(ctx context.Context, p *server.Parts, log *zap.Logger) {
+	n, ok := p.Notifier.(*slack.Notifier)
+	if !ok {
+		log.Warn("no slack.bot_token: incidents are kept and shown on the pages, nothing is posted")
+		return
+	}
+	id, err := n.Check(ctx)
+	if err != nil {
+		log.Error("Slack does not accept the token; messages are kept until it does", zap.Error(err))
+		return
+	}
+	log.Info("connected to Slack", zap.Any("identity", id))
+}

@@ -1,0 +1,305 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"vllm-triage/notify"
+	"vllm-triage/notify/chart"
+	"vllm-triage/triage"
+	"vllm-triage/triage/store"
+)
+
+const (
+	// partPicture is the picture in the thread. It is uploaded once an incident, after the texts.
+	partPicture = "picture"
+	// pictureTime is what a picture may take; the texts are out by then.
+	pictureTime = 20 * time.Second
+	// maxReposts is how often a deleted message is posted afresh.
+	maxReposts = 3
+)
+
+// deliverOnce claims one conversation that has news and delivers them. It says whether there was one.
+func (s *Server) deliverOnce(ctx context.Context) (bool, error) {
+	parts := s.Parts()
+	if parts.Notifier == nil {
+		return false, nil
+	}
+	c, found, err := s.store.ClaimConversation(ctx, s.owner, s.now(), lease)
+	if err != nil || !found {
+		return false, err
+	}
+	working, release := s.keepLease(ctx, func(ctx context.Context, until time.Time) error {
+		return s.store.RenewConversation(ctx, c, until)
+	})
+	d := &delivery{s: s, parts: parts, c: c}
+	err = d.run(working)
+	release()
+	switch {
+	case err == nil:
+		s.metrics.deliveries.WithLabelValues("delivered").Inc()
+		s.metrics.slackOK.Set(1)
+		return true, nil
+	case errors.Is(err, store.ErrLeaseLost):
+		return true, nil
+	case ctx.Err() != nil:
+		return true, nil
+	}
+	return true, s.undelivered(ctx, c, err)
+}
+
+// undelivered gives a conversation back after a failure, by what the notifier said of it.
+func (s *Server) undelivered(ctx context.Context, c store.Conversation, err error) error {
+	f := store.Failure{Reason: string(notify.OtherReason), Err: err, Next: s.now().Add(backOff(c.Attempts)), State: store.Active}
+	var e *notify.Error
+	if errors.As(err, &e) {
+		f.Reason = string(e.Reason)
+		if e.After > 0 {
+			f.Next = s.now().Add(e.After)
+		}
+		if !e.Retryable && !e.Maybe {
+			f.State = store.Dead
+		}
+	}
+	if errors.Is(err, errTooOld) {
+		f.State, f.Reason = store.Expired, "expired"
+		s.metrics.lost.WithLabelValues("expired").Inc()
+	} else {
+		s.metrics.deliveries.WithLabelValues(f.Reason).Inc()
+		s.metrics.slackOK.Set(0)
+	}
+	log := s.log.Warn
+	if f.State == store.Dead {
+		log = s.log.Error
+		s.metrics.lost.WithLabelValues("conversation").Inc()
+	}
+	log("delivery failed", zap.String("incident_id", c.IncidentID), zap.String("channel", c.Channel),
+		zap.String("reason", f.Reason), zap.String("state", f.State), zap.Int("attempts", c.Attempts), zap.Error(err))
+	return s.store.Undelivered(ctx, c, f)
+}
+
+var errTooOld = errors.New("the news are older than triage.max_age")
+
+// delivery is the work on one conversation.
+type delivery struct {
+	s     *Server
+	parts *Parts
+	c     store.Conversation
+	in    store.Incident
+}
+
+// run brings a channel up to date: card, details, what is said once, picture. Every step is noted before the next, so
+// whoever takes over goes on where this one stopped.
+func (d *delivery) run(ctx context.Context) error {
+	s := d.s
+	var err error
+	if d.in, _, err = s.store.Incident(ctx, d.c.IncidentID); err != nil {
+		return err
+	}
+	reports, err := s.store.Reports(ctx, d.c.IncidentID)
+	if err != nil {
+		return err
+	}
+	if reports.Latest == nil {
+		return s.store.Delivered(ctx, d.c, d.c.Wanted, s.now(), s.now())
+	}
+	late := s.now().Sub(d.c.WantedAt)
+	if limit := time.Duration(d.parts.Config.Triage.MaxAge); limit > 0 && late > limit {
+		return errTooOld
+	}
+	var set settings
+	if err := json.Unmarshal(d.c.Settings, &set); err != nil {
+		return fmt.Errorf("read settings of conversation %d: %w", d.c.ID, err)
+	}
+	m := s.message(d.parts, d.in, *reports.Latest, reports.Previous, set, late)
+	revision := reports.Revision
+	card, err := d.card(ctx, m, set, revision)
+	if err != nil {
+		return err
+	}
+	if set.Thread {
+		if err := d.details(ctx, card, m.As(notify.KindDetails), revision); err != nil {
+			return err
+		}
+	}
+	if err := d.once(ctx, card); err != nil {
+		return err
+	}
+	s.metrics.lateness.Observe(late.Seconds())
+	if set.Thread {
+		if err := d.picture(ctx, card, *reports.Latest, m); err != nil {
+			return err
+		}
+	}
+	return s.store.Delivered(ctx, d.c, revision, s.now(), s.now().Add(time.Duration(d.parts.Config.Triage.EditInterval)))
+}
+
+// card posts or edits the root message. One that was deleted is posted afresh.
+func (d *delivery) card(ctx context.Context, m notify.Message, set settings, revision int64) (notify.Ref, error) {
+	p := d.c.Post(store.PartCard)
+	if p.Ref.ID != "" {
+		ref := notify.Ref(p.Ref)
+		if p.Shown >= revision || !set.Edit {
+			return ref, nil
+		}
+		m.Mention = "" // An edit calls nobody.
+		err := d.parts.Notifier.Update(ctx, ref, m)
+		var e *notify.Error
+		switch {
+		case err == nil:
+			return ref, d.s.store.Posted(ctx, d.c, store.PartCard, p.Ref, revision, d.s.now())
+		case errors.As(err, &e) && e.Reason == notify.MessageGone && p.Reposts < maxReposts:
+			if err := d.s.store.Lost(ctx, d.c, store.PartCard); err != nil {
+				return ref, err
+			}
+			d.forget(store.PartCard, store.PartDetails)
+		default:
+			return ref, err
+		}
+	}
+	doubtful := d.c.Post(store.PartCard).Doubtful()
+	ref, err := d.post(ctx, store.PartCard, revision, func(ctx context.Context) (notify.Ref, bool, error) {
+		if f, ok := d.parts.Notifier.(notify.Finder); ok {
+			return f.FindPosted(ctx, d.c.Channel, d.c.IncidentID)
+		}
+		return notify.Ref{}, false, nil
+	}, func(ctx context.Context) (notify.Ref, error) {
+		return d.parts.Notifier.Post(ctx, d.c.Channel, m)
+	})
+	if err != nil || !doubtful {
+		return ref, err
+	}
+	// It may have been found as somebody else left it: bring it up to date.
+	m.Mention = ""
+	if err := d.parts.Notifier.Update(ctx, ref, m); err != nil {
+		return ref, err
+	}
+	return ref, d.s.store.Posted(ctx, d.c, store.PartCard, store.Ref(ref), revision, d.s.now())
+}
+
+// forget drops what is known of parts whose messages are gone.
+func (d *delivery) forget(parts ...string) {
+	d.c.Posts = slices.DeleteFunc(d.c.Posts, func(p store.Post) bool { return slices.Contains(parts, p.Part) })
+}
+
+// post delivers a part for the first time: the intent is committed, the message sent, its address committed. When an
+// earlier attempt may have got through, the message is looked for first.
+func (d *delivery) post(
+	ctx context.Context, part string, revision int64,
+	find func(context.Context) (notify.Ref, bool, error), send func(context.Context) (notify.Ref, error),
+) (notify.Ref, error) {
+	s := d.s
+	if d.c.Post(part).Doubtful() {
+		ref, found, err := find(ctx)
+		if err != nil {
+			return notify.Ref{}, err
+		}
+		if found {
+			return ref, s.store.Posted(ctx, d.c, part, store.Ref(ref), 0, s.now())
+		}
+		if err := s.store.Unposted(ctx, d.c, part); err != nil {
+			return notify.Ref{}, err
+		}
+	}
+	if err := s.store.Intend(ctx, d.c, part, s.now()); err != nil {
+		return notify.Ref{}, err
+	}
+	ref, err := send(ctx)
+	if err == nil {
+		return ref, s.store.Posted(ctx, d.c, part, store.Ref(ref), revision, s.now())
+	}
+	var e *notify.Error
+	if errors.As(err, &e) && !e.Maybe {
+		// The chat said no: nothing was posted.
+		return notify.Ref{}, errors.Join(err, s.store.Unposted(ctx, d.c, part))
+	}
+	return notify.Ref{}, err
+}
+
+// details posts or edits the reply with evidence, gaps, timeline and queries.
+func (d *delivery) details(ctx context.Context, card notify.Ref, m notify.Message, revision int64) error {
+	p := d.c.Post(store.PartDetails)
+	if p.Ref.ID != "" && p.Shown >= revision {
+		return nil
+	}
+	if p.Ref.ID != "" {
+		err := d.parts.Notifier.Update(ctx, notify.Ref(p.Ref), m)
+		var e *notify.Error
+		if err == nil {
+			return d.s.store.Posted(ctx, d.c, store.PartDetails, p.Ref, revision, d.s.now())
+		}
+		if !errors.As(err, &e) || e.Reason != notify.MessageGone || p.Reposts >= maxReposts {
+			return err
+		}
+		if err := d.s.store.Lost(ctx, d.c, store.PartDetails); err != nil {
+			return err
+		}
+		d.forget(store.PartDetails)
+	}
+	_, err := d.reply(ctx, store.PartDetails, card, m, revision)
+	return err
+}
+
+func (d *delivery) reply(ctx context.Context, part string, card notify.Ref, m notify.Message, revision int64) (notify.Ref, error) {
+	return d.post(ctx, part, revision, func(ctx context.Context) (notify.Ref, bool, error) {
+		if f, ok := d.parts.Notifier.(notify.Finder); ok {
+			return f.FindReply(ctx, card, d.c.IncidentID, m.Kind)
+		}
+		return notify.Ref{}, false, nil
+	}, func(ctx context.Context) (notify.Ref, error) {
+		return d.parts.Notifier.Reply(ctx, card, m)
+	})
+}
+
+// once posts the messages that are said once: a changed verdict, the end, notes.
+func (d *delivery) once(ctx context.Context, card notify.Ref) error {
+	for _, p := range d.c.Posts {
+		if len(p.Body) == 0 || p.Ref.ID != "" || p.Shown > 0 {
+			continue
+		}
+		var m notify.Message
+		if err := json.Unmarshal(p.Body, &m); err != nil {
+			return fmt.Errorf("read message %q: %w", p.Part, err)
+		}
+		if _, err := d.reply(ctx, p.Part, card, m, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// picture uploads the chart into the thread, once, when there is something to see. It has its own time and never holds
+// the texts up: a failure costs one line in the log and is not tried for ever.
+func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report, m notify.Message) error {
+	artist, ok := d.parts.Notifier.(notify.Illustrator)
+	if !ok || !d.parts.Pictures || r.Verdict == triage.NoBottleneck {
+		return nil
+	}
+	if p := d.c.Post(partPicture); p.Ref.ID != "" || p.Doubtful() {
+		return nil // Uploaded, or perhaps so: a second copy is worse than none.
+	}
+	pic, err := chart.Picture(r, m, chart.Options{})
+	if errors.Is(err, chart.ErrNothing) {
+		return nil
+	}
+	if err == nil {
+		if err := d.s.store.Intend(ctx, d.c, partPicture, d.s.now()); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, pictureTime)
+		err = artist.Illustrate(limited, card, pic)
+		cancel()
+	}
+	id := "uploaded"
+	if err != nil {
+		id = "failed"
+		d.s.log.Warn("picture not uploaded", zap.String("incident_id", d.c.IncidentID), zap.Error(err))
+	}
+	return d.s.store.Posted(ctx, d.c, partPicture, store.Ref{Channel: card.Channel, ID: id}, 1, d.s.now())
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"vllm-triage/triage/store"
+)
+
+const (
+	// lease is how long a claim holds without being renewed: a replica that is killed is taken over after this time.
+	lease = 20 * time.Second
+	// renewal is how often a holder renews its lease.
+	renewal = 5 * time.Second
+	// poll is how long a loop sleeps at most: news from other replicas arrive by polling.
+	poll = time.Second
+	// deliverers is how many conversations are delivered at once; a channel's pace is kept by the notifier.
+	deliverers = 4
+)
+
+// loop calls once until ctx ends. When there is nothing to do it sleeps until something happens here, until something
+// becomes due, or for poll.
+func (s *Server) loop(ctx context.Context, news <-chan struct{}, once func(context.Context) (bool, error)) {
+	failures := 0
+	for ctx.Err() == nil {
+		did, err := once(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			failures++
+			s.log.Warn("background work failed", zap.Error(err), zap.String("kind", string(store.KindOf(err))))
+		case did:
+			failures = 0
+			continue
+		}
+		pause := s.untilDue(ctx)
+		if err != nil {
+			pause = min(poll<<min(failures, 5), 30*time.Second)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-news:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// untilDue is how long until the next job or delivery is due, at most poll.
+func (s *Server) untilDue(ctx context.Context) time.Duration {
+	at, err := s.store.NextDue(ctx)
+	if err != nil || at.IsZero() {
+		return poll
+	}
+	return min(max(at.Sub(s.now()), 10*time.Millisecond), poll)
+}
+
+// signal wakes a loop without waiting for it.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// keepLease renews a lease until the work ends; when the lease is lost, the work is cancelled: another has taken over.
+func (s *Server) keepLease(ctx context.Context, renew func(context.Context, time.Time) error) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(renewal)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if err := renew(ctx, s.now().Add(lease)); err != nil && ctx.Err() == nil {
+					cancel(err)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// keepHouse prunes what is older than the retention, once an hour.
+func (s *Server) keepHouse(ctx context.Context) {
+	t := time.NewTicker(time.Hour)
+	defer t.Stop()
+	for {
+		keep := time.Duration(s.Parts().Config.Retention)
+		if keep > 0 {
+			n, err := s.store.Prune(ctx, s.now().Add(-keep), s.now())
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("pruning failed", zap.Error(err))
+			} else if n > 0 {
+				s.log.Info("pruned incidents", zap.Int("count", n))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"vllm-triage/config"
+	"vllm-triage/notify"
+	"vllm-triage/triage"
+	"vllm-triage/triage/kb"
+	"vllm-triage/triage/kb/runbook"
+	"vllm-triage/triage/store"
+)
+
+// Triager answers an incident. *triage.Engine is one.
+type Triager interface {
+	Triage(ctx context.Context, in triage.Incident) (triage.Report, error)
+}
+
+// Parts are what a configuration builds. A reload swaps them as a whole.
+type Parts struct {
+	Config    *config.Config
+	Knowledge *kb.Base
+	Runbooks  *runbook.Book
+	Engine    Triager
+	// Notifier delivers messages; nil keeps them on the pages only.
+	Notifier notify.Notifier
+	// Pictures says that the notifier may be given pictures.
+	Pictures bool
+}
+
+// Options are what a Server needs that no configuration file says.
+type Options struct {
+	Parts   *Parts
+	Store   *store.Store
+	Log     *zap.Logger
+	Metrics *Metrics
+	Version string
+	// Gatherer is what /metrics shows; nil: the address does not exist.
+	Gatherer prometheus.Gatherer
+	// Owner names this process in leases; it must be unique among replicas.
+	Owner string
+	// Now is the clock; nil is time.Now. It is read at the edges only: receipt, claim, delivery.
+	Now func() time.Time
+	// Open serves everything without credentials. It is for a listener on loopback.
+	Open bool
+	// Reload loads the configuration again; nil: reloading is not possible.
+	Reload func() error
+}

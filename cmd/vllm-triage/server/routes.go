@@ -1,0 +1,195 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"vllm-triage/cmd/vllm-triage/server/web"
+)
+
+// routes lays out all addresses of the service.
+func (s *Server) routes() *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = s.onError
+	e.Use(s.recoverPanics, requestID, secureHeaders)
+
+	e.POST("/webhook/alertmanager", s.webhook)
+	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
+	e.GET("/-/ready", s.ready)
+	e.POST("/-/reload", s.reloadNow)
+	if s.gather != nil {
+		e.GET("/metrics", s.metricsPage)
+	}
+
+	assets := http.StripPrefix(web.AssetsPath, http.FileServerFS(web.Assets()))
+	e.GET(web.AssetsPath+"*", func(c echo.Context) error {
+		c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		assets.ServeHTTP(c.Response(), c.Request())
+		return nil
+	})
+
+	pages := e.Group("", s.limitRate())
+	pages.GET("/", s.listPage)
+	pages.GET("/incidents", s.listPage)
+	pages.GET("/incidents/:id", s.incidentPage)
+	pages.GET("/incidents/:id/chart.png", s.incidentChart)
+	pages.GET("/runbooks/:cause", s.runbookPage)
+	pages.POST("/incidents/:id/feedback", s.feedbackForm)
+	pages.POST("/incidents/:id/steps", s.stepForm)
+	pages.POST("/incidents/:id/outcome", s.stepForm)
+	pages.POST("/incidents/:id/recheck", s.recheckForm)
+	pages.GET("/api/v1/incidents", s.listAPI)
+	pages.GET("/api/v1/incidents/:id", s.incidentAPI)
+	return e
+}
+
+// limitRate limits pages and API by source; webhooks have no limit but the store's.
+func (s *Server) limitRate() echo.MiddlewareFunc {
+	limit := s.Parts().Config.Pages.RateLimit
+	if limit <= 0 {
+		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	return middleware.RateLimiterWithConfig(middleware.RateLimiterConfig{
+		Store: middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{
+			Rate: rate.Limit(limit), Burst: 2 * limit,
+		}),
+		IdentifierExtractor: func(c echo.Context) (string, error) { return c.RealIP(), nil },
+		DenyHandler: func(echo.Context, string, error) error {
+			return echo.NewHTTPError(http.StatusTooManyRequests, "too many requests from this address")
+		},
+	})
+}
+
+var plainID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// requestID gives each request a name, or keeps a sane one that it brings.
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(echo.HeaderXRequestID)
+		if !plainID.MatchString(id) {
+			id = newID()
+		}
+		c.Request().Header.Set(echo.HeaderXRequestID, id)
+		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		return next(c)
+	}
+}
+
+// secureHeaders go with every answer.
+func secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("Content-Security-Policy", web.CSP)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer") // Signed links must not leak.
+		h.Set("Cache-Control", "no-store")
+		return next(c)
+	}
+}
+
+// recoverPanics turns a panic into a 500 and a line in the log, without the stacks of other requests.
+func (s *Server) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				if e, ok := p.(error); ok && errors.Is(e, http.ErrAbortHandler) {
+					panic(p)
+				}
+				s.log.Error("request panicked", zap.Any("panic", p), zap.String("path", c.Path()), zap.Stack("stack"))
+				err = echo.NewHTTPError(http.StatusInternalServerError)
+			}
+		}()
+		return next(c)
+	}
+}
+
+// metricsPage serves the service's metrics to who holds the webhook's credentials; server.metrics_listen serves them on a
+// port of their own.
+func (s *Server) metricsPage(c echo.Context) error {
+	if r, ok := s.readerOf(c, ""); !ok || !r.full {
+		return echo.NewHTTPError(http.StatusUnauthorized, "metrics need the webhook's credentials, or set server.metrics_listen")
+	}
+	promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{}).ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// SideHandler serves metrics and health on a port of their own, without authentication.
+func (s *Server) SideHandler() http.Handler {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.onError
+	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
+	e.GET("/-/ready", s.ready)
+	if s.gather != nil {
+		e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{})))
+	}
+	return e
+}
+
+// ready says whether the service takes webhooks now.
+func (s *Server) ready(c echo.Context) error {
+	if s.draining.Load() {
+		return c.String(http.StatusServiceUnavailable, "shutting down\n")
+	}
+	if err := s.store.Ping(c.Request().Context()); err != nil {
+		s.log.Warn("store is not ready", zap.Error(err))
+		return c.String(http.StatusServiceUnavailable, "the store cannot be written\n")
+	}
+	return c.String(http.StatusOK, "ready\n")
+}
+
+// reloadNow loads the configuration again: with the webhook's credentials only.
+func (s *Server) reloadNow(c echo.Context) error {
+	if !s.mayPost(c.Request(), s.Parts().Config.Webhook) {
+		return echo.NewHTTPError(http.StatusUnauthorized, "reloading needs the webhook's credentials")
+	}
+	if s.reload == nil {
+		return echo.NewHTTPError(http.StatusNotFound, "there is no configuration file to load")
+	}
+	if err := s.reload(); err != nil {
+		return c.String(http.StatusUnprocessableEntity, "the old configuration stays in force:\n"+err.Error()+"\n")
+	}
+	return c.String(http.StatusOK, "reloaded\n")
+}
+
+// onError answers with a page to browsers and with JSON to programs.
+func (s *Server) onError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	status, reason := http.StatusInternalServerError, ""
+	var he *echo.HTTPError
+	if errors.As(err, &he) {
+		status = he.Code
+		if m, ok := he.Message.(string); ok && m != http.StatusText(status) {
+			reason = m
+		}
+	}
+	id := c.Response().Header().Get(echo.HeaderXRequestID)
+	if status >= 500 {
+		s.log.Error("request failed", zap.Error(err), zap.String("path", c.Path()), zap.String("request_id", id))
+	}
+	if c.Request().Method == http.MethodHead {
+		_ = c.NoContent(status)
+		return
+	}
+	if wantsHTML(c.Request()) {
+		c.Response().Header().Set(echo.HeaderContentType, "text/html; charset=utf-8")
+		c.Response().WriteHeader(status)
+		_ = web.Error(c.Response(), web.ErrorView{
+			Site: s.site(c, reader{}, ""), Status: status, Reason: reason, RequestID: id,
+		})
+		return
+	}
+	_ = c.JSON(status, map[string]string{"error": http.StatusText(status), "reason": reason, "request_id": id})
+}

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.uber.org/zap"
+
+	"vllm-triage/config"
+	"vllm-triage/triage"
+	"vllm-triage/triage/store"
+)
+
+// duplicateWindow is how long the same notification counts as a copy: Alertmanager peers send theirs within seconds, a
+// retry within minutes; a repeat comes after hours.
+const duplicateWindow = 10 * time.Minute
+
+// webhook takes a notification: 2xx only once it is stored, 503 when it cannot be, so that Alertmanager tries again; 4xx
+// only for what trying again cannot mend. Never 429: Alertmanager treats it as final.
+func (s *Server) webhook(c echo.Context) error {
+	began := time.Now() // For the metric.
+	cfg := s.Parts().Config
+	if !s.mayPost(c.Request(), cfg.Webhook) {
+		s.metrics.webhooks.WithLabelValues(webhookForbidden).Inc()
+		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="vllm-triage"`)
+		return c.String(http.StatusUnauthorized, "credentials are missing or wrong: set authorization.credentials_file in "+
+			"Alertmanager's http_config to the token that webhook.bearer_token_file holds\n")
+	}
+	if s.draining.Load() {
+		return s.unavailable(c, "shutting down", nil)
+	}
+	body, err := readBody(c.Request(), int64(cfg.Webhook.MaxBody))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			s.metrics.webhooks.WithLabelValues(webhookTooLarge).Inc()
+			return c.String(http.StatusRequestEntityTooLarge, fmt.Sprintf(
+				"the body is larger than %s: set max_alerts in Alertmanager's webhook_config, or raise webhook.max_body\n",
+				cfg.Webhook.MaxBody))
+		}
+		s.metrics.webhooks.WithLabelValues(webhookInvalid).Inc()
+		return c.String(http.StatusBadRequest, "the body could not be read\n")
+	}
+	payload, err := triage.ParsePayload(body)
+	if err == nil && len(payload.Alerts) > cfg.Webhook.MaxAlerts {
+		err = fmt.Errorf("%d alerts are more than webhook.max_alerts (%d)", len(payload.Alerts), cfg.Webhook.MaxAlerts)
+	}
+	if err != nil {
+		s.metrics.webhooks.WithLabelValues(webhookInvalid).Inc()
+		s.log.Warn("webhook refused", zap.Error(err))
+		return c.String(http.StatusBadRequest, err.Error()+"\n")
+	}
+	now := s.now()
+	out, err := s.store.Intake(c.Request().Context(), store.Delivery{
+		Key: store.DeliveryKey(payload), Received: now, Incidents: triage.NewIncidents(payload, now),
+	}, policyOf(cfg))
+	if err != nil {
+		return s.unavailable(c, "the notification could not be stored", err)
+	}
+	s.noteIntake(payload, out, now, began)
+	signal(s.wake)
+	return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
+}
+
+func (s *Server) noteIntake(p triage.Payload, out store.Outcome, now, began time.Time) {
+	result := webhookStored
+	if out.Duplicate {
+		result = webhookDuplicate
+	}
+	s.metrics.webhooks.WithLabelValues(result).Inc()
+	s.metrics.lastWebhook.Set(float64(now.Unix()))
+	s.metrics.webhookSeconds.Observe(time.Since(began).Seconds())
+	for _, a := range p.Alerts {
+		s.metrics.alerts.WithLabelValues(a.Status).Inc()
+	}
+	for _, ch := range out.Changes {
+		for event, is := range map[string]bool{
+			"opened": ch.Opened, "reopened": ch.Reopened, "resolved": ch.Resolved, "joined": !ch.Opened && ch.Began > 0,
+		} {
+			if is {
+				s.metrics.incidents.WithLabelValues(event).Inc()
+			}
+		}
+		if ch.Opened {
+			s.log.Info("incident opened", zap.String("incident_id", ch.IncidentID), zap.Int("alerts", ch.Began))
+		}
+	}
+}
+
+// unavailable answers 503, which Alertmanager takes as a reason to try again.
+func (s *Server) unavailable(c echo.Context, reason string, err error) error {
+	s.metrics.webhooks.WithLabelValues(webhookUnavailable).Inc()
+	if err != nil {
+		s.log.Error("webhook not stored", zap.Error(err), zap.String("kind", string(store.KindOf(err))))
+		reason += " (" + string(store.KindOf(err)) + ")"
+	}
+	c.Response().Header().Set("Retry-After", "5")
+	return c.String(http.StatusServiceUnavailable, reason+"; try again\n")
+}
+
+func policyOf(cfg *config.Config) store.Policy {
+	return store.Policy{
+		Debounce:        time.Duration(cfg.Triage.Debounce),
+		JoinDelay:       min(time.Duration(cfg.Triage.Debounce), 5*time.Second),
+		FlapWindow:      time.Duration(cfg.Triage.FlapWindow),
+		DuplicateWindow: duplicateWindow,
+	}
+}
+
+func readBody(r *http.Request, limit int64) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+}
+
+// mayPost checks the credentials of a webhook, in constant time. Without any configured nobody may, unless the service
+// was started open.
+func (s *Server) mayPost(r *http.Request, w config.Webhook) bool {
+	if s.open {
+		return true
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && w.BearerToken.IsSet() {
+		want, err := w.BearerToken.Read()
+		if err != nil {
+			s.log.Error("webhook token cannot be read", zap.Error(err))
+			return false
+		}
+		return same(token, want)
+	}
+	if user, password, ok := r.BasicAuth(); ok && w.BasicAuth != nil {
+		want, err := w.BasicAuth.Password.Read()
+		if err != nil {
+			s.log.Error("webhook password cannot be read", zap.Error(err))
+			return false
+		}
+		// Both are compared, whatever the first says.
+		userOK, passwordOK := same(user, w.BasicAuth.Username), same(password, want)
+		return userOK && passwordOK
+	}
+	return w.ByWebConfig
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 && b != "" }

@@ -1,0 +1,227 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"vllm-triage/config"
+	"vllm-triage/notify"
+	"vllm-triage/triage"
+	"vllm-triage/triage/store"
+)
+
+// maxAttempts is after how many failures a job is given up; `vllm-triage jobs` lists and retries those.
+const maxAttempts = 8
+
+// workOnce claims one job and does it. It says whether there was one.
+func (s *Server) workOnce(ctx context.Context) (bool, error) {
+	j, found, err := s.store.Claim(ctx, s.owner, s.now(), lease)
+	if err != nil || !found {
+		return false, err
+	}
+	working, release := s.keepLease(ctx, func(ctx context.Context, until time.Time) error {
+		return s.store.Renew(ctx, j, until)
+	})
+	err = s.doJob(working, j)
+	release()
+	switch {
+	case err == nil, errors.Is(err, store.ErrLeaseLost):
+		return true, nil
+	case ctx.Err() != nil:
+		return true, nil // Run gives it back.
+	case errors.Is(err, store.ErrNotFound):
+		return true, s.store.Finish(ctx, j, time.Time{}) // The incident was pruned meanwhile.
+	case j.Attempts >= maxAttempts:
+		s.metrics.lost.WithLabelValues("job").Inc()
+		s.log.Error("job given up", zap.String("incident_id", j.IncidentID), zap.Int("attempts", j.Attempts), zap.Error(err))
+		return true, s.store.Bury(ctx, j, err)
+	}
+	s.metrics.triages.WithLabelValues("failed").Inc()
+	s.log.Warn("job failed", zap.String("incident_id", j.IncidentID), zap.Int("attempts", j.Attempts), zap.Error(err))
+	return true, s.store.Retry(ctx, j, s.now().Add(backOff(j.Attempts)), err)
+}
+
+// backOff grows from a second to five minutes, with jitter.
+func backOff(attempts int) time.Duration {
+	d := min(time.Second<<min(attempts, 12), 5*time.Minute)
+	return d/2 + rand.N(d) //nolint:gosec // Jitter needs no secrecy.
+}
+
+func (s *Server) doJob(ctx context.Context, j store.Job) error {
+	switch j.Kind {
+	case store.KindTriage:
+		return s.triageJob(ctx, j)
+	case store.KindPrune:
+		_, err := s.store.Prune(ctx, s.now().Add(-time.Duration(s.Parts().Config.Retention)), s.now())
+		if err != nil {
+			return err
+		}
+		return s.store.Finish(ctx, j, time.Time{})
+	default:
+		// A job of a newer version, in a rolling upgrade: leave it to those who know it.
+		return s.store.Retry(ctx, j, s.now().Add(time.Minute), fmt.Errorf("unknown kind of job %q", j.Kind))
+	}
+}
+
+// triageJob looks at one incident and stores what was found together with what is to be told.
+func (s *Server) triageJob(ctx context.Context, j store.Job) error {
+	parts := s.Parts()
+	in, alerts, err := s.store.Incident(ctx, j.IncidentID)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	targets := targetsOf(parts.Config, in, alerts)
+	if len(targets) == 0 {
+		return s.store.Finish(ctx, j, time.Time{}) // Every route that takes it is off: kept and counted only.
+	}
+	report, err := parts.Engine.Triage(ctx, in.Triage(alerts, now))
+	if err != nil {
+		return err
+	}
+	report.Incident.ID = in.ID
+	s.metrics.triaged(report)
+	reports, err := s.store.Reports(ctx, in.ID)
+	if err != nil {
+		return err
+	}
+	result := store.Result{Report: report, Next: nextLook(parts.Config, in, now)}
+	if !selfResolved(parts.Config, in) {
+		for _, t := range targets {
+			target, err := s.target(parts, t, in, report, reports.Latest)
+			if err != nil {
+				return err
+			}
+			result.Targets = append(result.Targets, target)
+		}
+	}
+	revision, err := s.store.FinishTriage(ctx, j, result, now)
+	if err != nil {
+		return err
+	}
+	signal(s.tell)
+	top := report.Bottlenecks[0]
+	s.log.Info("incident triaged",
+		zap.String("incident_id", in.ID), zap.String("status", in.Status), zap.String("model", in.Scope.Model),
+		zap.String("verdict", string(report.Verdict)), zap.String("bottleneck", top.ID),
+		zap.Float64("probability", top.Probability), zap.String("trigger", report.Triggers[0].ID),
+		zap.Int64("revision", revision), zap.Int64("duration_ms", report.DurationMS), zap.Int("queries", report.Queries))
+	return nil
+}
+
+// selfResolved says that an incident ended before anybody was told of it: it is kept, not posted.
+func selfResolved(cfg *config.Config, in store.Incident) bool {
+	return in.Status == triage.StatusResolved && in.Revision == 0 &&
+		!in.ResolvedAt.After(in.OpenedAt.Add(time.Duration(cfg.Triage.Debounce)))
+}
+
+// nextLook is when a firing incident is looked at again without news of it.
+func nextLook(cfg *config.Config, in store.Incident, now time.Time) time.Time {
+	if in.Status != triage.StatusFiring {
+		return time.Time{}
+	}
+	for _, after := range cfg.Triage.Retriage {
+		if at := in.FiringSince.Add(time.Duration(after)); at.After(now) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// targetsOf routes an incident by its alerts' labels, the receiver among them. Routes that are off are left out.
+func targetsOf(cfg *config.Config, in store.Incident, alerts []triage.Alert) []config.Target {
+	labels := make([]map[string]string, 0, len(alerts))
+	for _, a := range alerts {
+		l := maps.Clone(a.Labels)
+		if l == nil {
+			l = map[string]string{}
+		}
+		l["receiver"] = in.Receiver
+		labels = append(labels, l)
+	}
+	if len(labels) == 0 {
+		labels = append(labels, map[string]string{"receiver": in.Receiver})
+	}
+	var out []config.Target
+	for _, t := range cfg.Targets(labels) {
+		if t.Mode != config.Off {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// settings are what a conversation keeps of its route, so that delivery does not depend on labels again.
+type settings struct {
+	Language         string `json:"language,omitempty"`
+	Timezone         string `json:"timezone,omitempty"`
+	Mention          string `json:"mention,omitempty"`
+	Edit             bool   `json:"edit"`
+	Thread           bool   `json:"thread"`
+	BroadcastResolve bool   `json:"broadcast_resolve,omitempty"`
+}
+
+// target is what one channel is to be told. A changed verdict, and the end, add a line to the thread.
+func (s *Server) target(
+	p *Parts, t config.Target, in store.Incident, r triage.Report, previous *triage.Report,
+) (store.Target, error) {
+	kept, err := json.Marshal(settings{t.Language, t.Timezone, t.Mention, t.Edit, t.Thread, t.BroadcastResolve})
+	if err != nil {
+		return store.Target{}, err
+	}
+	out := store.Target{
+		Channel: cmp.Or(t.Channel, "pages"), Settings: kept, Shadow: t.Mode == config.Shadow || p.Notifier == nil,
+	}
+	if previous == nil {
+		return out, nil
+	}
+	m := s.message(p, in, r, previous, settings{Language: t.Language, Timezone: t.Timezone}, 0)
+	switch {
+	case r.Incident.Status == triage.StatusResolved && previous.Incident.Status != triage.StatusResolved:
+		out.Changed, err = json.Marshal(m.As(notify.KindResolved))
+	case m.Change != nil:
+		out.Changed, err = json.Marshal(m.As(notify.KindChange))
+	}
+	return out, err
+}
+
+// message builds what people see of an incident.
+func (s *Server) message(
+	p *Parts, in store.Incident, r triage.Report, previous *triage.Report, set settings, late time.Duration,
+) notify.Message {
+	o := s.messageOptions(p, in, set)
+	o.Previous, o.Late = previous, late
+	m := notify.NewMessage(r, o)
+	s.signLinks(p, &m)
+	return m
+}
+
+func (s *Server) messageOptions(p *Parts, in store.Incident, set settings) notify.Options {
+	zone, err := time.LoadLocation(cmp.Or(set.Timezone, "UTC"))
+	if err != nil {
+		zone = time.UTC
+	}
+	return notify.Options{
+		Language:       set.Language,
+		Location:       zone,
+		BaseURL:        p.Config.Server.ExternalURL,
+		PrometheusURL:  p.Config.Links.Prometheus,
+		GrafanaExplore: p.Config.Links.GrafanaExplore,
+		Mention:        set.Mention,
+		Flaps:          in.Flaps,
+		Updates:        int(max(in.Revision-1, 0)),
+	}
+}
+
+// Message is what people see of an incident, in a language.
+func (s *Server) Message(in store.Incident, reports store.Reports, language string) notify.Message {
+	return s.message(s.Parts(), in, *reports.Latest, reports.Previous, settings{Language: language}, 0)
+}
