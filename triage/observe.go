@@ -51,6 +51,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		o.configs, o.configBeforeErr = compareConfigs(before, o.configAfter), err
 	})
 	wg.Go(func() { e.readLora(ctx, log, p, o) })
+	wg.Go(func() { e.readAbsence(ctx, log, p, o) })
 	wg.Wait()
 	e.deriveScalars(p, o)
 	return o
@@ -73,6 +74,9 @@ func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) 
 	switch {
 	case len(have) == 0 && s.Scope == "target":
 		x.state, x.why = Absent, "no such metric for the targets of this scope"
+	case len(have) == 0 && s.Optional:
+		// The name is there, the label value that the signal is about is not: this server does not count it.
+		x.state, x.why = Absent, "no such series in this scope"
 	case len(have) == 0:
 		x.state, x.why = Stale, "exported, but without a sample in the time looked at"
 	default:
