@@ -274,7 +274,7 @@ func scenes() []scene {
 			does; running drains to 0 (field case FC-06).`, func(s *scene) {
 			s.machine = l4of8b
 			s.machine.chunk = 0.00006
-			s.load = workload{rate: 0.12, prompt: 5000, output: 550}
+			s.load = workload{rate: 0.1, prompt: 5000, output: 1200}
 			s.labels = gpu("gemma-3-12b")
 			s.changes = at(36, func(w *workload) { w.giant = 100_000 })
 		}),
