@@ -194,6 +194,9 @@ func (b *builder) steps(hypotheses ...triage.Hypothesis) []Step {
 		}
 		for _, a := range h.Actions {
 			s := Step{Text: b.say(a.Text), Option: Clean(a.Option, maxName), Cost: b.say(a.Cost)}
+			if a.Cost.Text == "none" {
+				s.Cost = "" // Free steps need no word about it.
+			}
 			if s.Text != "" && !slices.Contains(steps, s) {
 				steps = append(steps, s)
 			}

@@ -9,17 +9,15 @@ import (
 	"vllm-triage/triage"
 )
 
-// say tells a sentence in the message's language: by the catalogue's template when it has one for the key and every
-// value that the template asks for is there, else in the English of the report.
+// say tells a sentence in the message's language when there is a template for it and every value that it asks for is
+// there, else in the English of the report.
 func (b *builder) say(t triage.Text) string {
-	if t.Key != "" {
-		if template, ok := b.words.Lookup("sentence." + t.Key); ok {
-			if s, complete := locale.Expand(template, func(name string) (string, bool) {
-				arg, ok := t.Args[name]
-				return b.arg(arg), ok
-			}); complete {
-				return Clean(s, maxSentence)
-			}
+	if template, ok := b.template(t); ok {
+		if s, complete := locale.Expand(template, func(name string) (string, bool) {
+			arg, ok := t.Args[name]
+			return b.arg(arg), ok
+		}); complete {
+			return Clean(s, maxSentence)
 		}
 	}
 	return Clean(t.Text, maxSentence)
@@ -39,7 +37,7 @@ func (b *builder) arg(a triage.Arg) string {
 	if a.Number != nil {
 		return b.f.Value(*a.Number, a.Unit)
 	}
-	return Clean(a.Word, maxName)
+	return b.word(a.Word)
 }
 
 // title is the name of a cause in the message's language, else the report's English one, else the id made readable.

@@ -1,0 +1,102 @@
+package notify
+
+import (
+	"strings"
+	"sync"
+
+	"vllm-triage/notify/locale"
+	"vllm-triage/triage"
+	"vllm-triage/triage/kb"
+)
+
+// secondIs begins the sentence about the runner-up, before what speaks against it.
+const secondIs = "{second} is second: "
+
+// spoken is what the embedded knowledge base says, so that it can be said in other words: with other units and zones,
+// and in other languages. Sites may lay their own knowledge over it; what does not match is told as the report has it.
+type spoken struct {
+	templates map[string]string    // English, by the key of the Text.
+	causes    map[string][2]string // Axis and id, by the English title.
+	signals   map[string]string    // Id, by the English title.
+}
+
+var embeddedKnowledge = sync.OnceValue(func() spoken {
+	base := kb.Default()
+	s := spoken{templates: map[string]string{}, causes: map[string][2]string{}, signals: map[string]string{}}
+	for _, x := range base.Signals {
+		s.signals[x.Title] = x.ID
+	}
+	for _, c := range base.Causes {
+		s.causes[c.Title] = [2]string{string(c.Axis), c.ID}
+		for i := range c.Evidence {
+			p := &c.Evidence[i]
+			s.templates["evidence."+c.ID+"."+p.ID] = p.Say
+			if p.SayAgainst != "" {
+				s.templates["evidence."+c.ID+"."+p.ID+".against"] = p.SayAgainst
+				s.templates["runner_up."+c.ID+"."+p.ID] = secondIs + p.SayAgainst
+			}
+		}
+		for _, r := range c.Requires {
+			if r.Say != "" {
+				s.templates["condition."+c.ID+"."+r.Signal+"."+r.Feature] = r.Say
+			}
+		}
+		for _, a := range c.Actions {
+			s.templates["action."+c.ID+"."+a.ID] = a.Text
+			s.templates["cost."+c.ID+"."+a.ID] = a.Cost
+		}
+	}
+	return s
+})
+
+// template finds the words of a sentence in the message's language: the catalogue's own by the key, else those of the
+// knowledge base, as long as the sentence is word for word the one that this build knows.
+func (b *builder) template(t triage.Text) (string, bool) {
+	if t.Key == "" {
+		return "", false
+	}
+	if s, ok := b.words.Lookup("sentence." + t.Key); ok {
+		return s, true
+	}
+	english, ok := embeddedKnowledge().templates[t.Key]
+	if !ok {
+		return "", false
+	}
+	if said, complete := locale.Expand(english, func(name string) (string, bool) {
+		a, ok := t.Args[name]
+		return a.String(), ok
+	}); !complete || said != t.Text {
+		return "", false
+	}
+	if b.words.Language() == locale.Fallback {
+		return english, true
+	}
+	if rest, ok := strings.CutPrefix(english, secondIs); ok {
+		s, known := b.words.Lookup("knowledge." + rest)
+		return b.words.Fill("ui.second_is", "why", s), known
+	}
+	return b.words.Lookup("knowledge." + english)
+}
+
+// word tells a value that is a word: titles of causes and signals and states have names in every language, labels stay.
+func (b *builder) word(s string) string {
+	if s == "" {
+		return ""
+	}
+	if state, ok := b.words.Find("state." + s); ok {
+		return state
+	}
+	known := embeddedKnowledge()
+	if c, ok := known.causes[s]; ok {
+		return b.title(c[0], c[1], s)
+	}
+	if b.words.Language() != locale.Fallback {
+		if id, ok := known.signals[s]; ok {
+			return b.label(id)
+		}
+		if s == "unknown" {
+			return b.words.Text("ui.unknown")
+		}
+	}
+	return Clean(s, maxName)
+}
