@@ -147,7 +147,7 @@ func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int
 			return 0, false
 		}
 		if at < minOnsetPoints {
-			break
+			return 0, false // Off since the data begins: nothing shows that it ever was otherwise.
 		}
 		before = at
 	}
