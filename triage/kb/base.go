@@ -214,6 +214,9 @@ func (b *Base) validate() error {
 		if err := c.validate(b); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.File, err))
 		}
+		for _, err := range slices.Concat(c.validateTexts(b), c.validateReferences(b)) {
+			errs = append(errs, fmt.Errorf("%s: %w", c.File, err))
+		}
 		for _, id := range slices.Concat(c.Parents, slices.Sorted(maps.Keys(c.With))) {
 			if _, ok := b.Cause(id); !ok {
 				errs = append(errs, fmt.Errorf("%s: cause %q is unknown", c.File, id))
