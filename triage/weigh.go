@@ -182,7 +182,14 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 			break
 		}
 	}
-	s.score = min(max(s.score, -maxScore), maxScore)
+	if capped := min(max(s.score, -maxScore), maxScore); capped != s.score {
+		// The lines of a report add up to its score, so what the cap takes is a line too.
+		s.lines = append(s.lines, line{
+			p:     kb.Predicate{ID: "capped", Family: "capped", Say: "more of the same evidence does not make it more certain"},
+			value: -1, weight: capped - s.score,
+		})
+		s.score = capped
+	}
 	return s
 }
 

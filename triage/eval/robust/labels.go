@@ -34,7 +34,7 @@ func relabelled() []Variant {
 			return kv
 		}),
 		series("series without namespace and pod", func(b *labels.Builder) { b.Del("namespace", "pod") }),
-		series("series without instance", func(b *labels.Builder) { b.Del("instance") }),
+		series("series without instance", func(b *labels.Builder) { b.Del("instance") }).placedByPod(),
 		series("series with a cluster label", func(b *labels.Builder) { b.Set("cluster", "eu-1") }),
 		series("series with a container, a service and a node label", func(b *labels.Builder) {
 			b.Set("container", "vllm").Set("service", "vllm").Set("node", "n-"+b.Get("pod"))
@@ -87,7 +87,7 @@ func keep(old template.KV, names ...string) template.KV {
 // sick is the labels of a series of the replica that the case is about, of the first one when it is about all.
 func sick(c eval.Case) labels.Labels {
 	var first labels.Labels
-	for _, s := range c.Data.Store().Series() {
+	for _, s := range c.Recording.Data.Store().Series() {
 		l := s.Labels
 		if nameOf(l) != "vllm:num_requests_running" || c.Incident.Scope.Model != "" && l.Get("model_name") != c.Incident.Scope.Model {
 			continue
@@ -114,6 +114,17 @@ func series(name string, f func(*labels.Builder)) Variant {
 			return b.Labels(), true
 		})
 	}}
+}
+
+// placedByPod scores the place by the name of the pod.
+func (v Variant) placedByPod() Variant {
+	v.Case = func(c eval.Case) (eval.Case, bool) {
+		if l := sick(c); c.Where == l.Get("instance") {
+			c.Where = l.Get("pod")
+		}
+		return c, true
+	}
+	return v
 }
 
 // withoutPlace leaves the place unscored: the transformation gives it another name.
