@@ -60,6 +60,7 @@ func (s *Store) pruneIncidents(ctx context.Context, before int64) (n int, err er
 				`DELETE FROM alerts WHERE incident_id = ?`,
 				`DELETE FROM feedback WHERE incident_id = ?`,
 				`DELETE FROM steps WHERE incident_id = ?`,
+				`DELETE FROM checks WHERE incident_id = ?`,
 				`DELETE FROM jobs WHERE incident_id = ? AND state <> 'running'`,
 				`DELETE FROM incidents WHERE id = ?`,
 			} {
