@@ -57,6 +57,7 @@ func commands() []command {
 		{"serve", "run the service", runServe},
 		{"triage", "ask a live Prometheus about a model, now or at a time", runTriage},
 		{"replay", "triage a recorded incident", runReplay},
+		{"eval", "measure the engine on recorded incidents whose cause is known", runEval},
 		{"causes", "list the causes that can be found", runCauses},
 		{"explain", "print a cause: mechanism, evidence, next steps", runExplain},
 		{"check", "check a configuration; with --live also ask Prometheus and Slack", runCheck},

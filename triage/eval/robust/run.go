@@ -11,6 +11,14 @@ import (
 	"vllm-triage/triage/kb"
 )
 
+// Table is what came of all transformations.
+type Table struct {
+	Rows []Row `json:"rows"`
+	// Calibration is measured over the recordings as they are and all transformations in which the answer is still in
+	// the data: with mistakes to learn from.
+	Calibration eval.CrossValidation `json:"calibration"`
+}
+
 // Row is one line of the table: what the engine made of the cases under one transformation.
 type Row struct {
 	Group string `json:"group"`
@@ -60,7 +68,7 @@ type Options struct {
 const confident = 0.6
 
 // Run transforms the cases of the recordings in all ways and asks about them.
-func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Options) []Row {
+func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Options) Table {
 	var cases []eval.Case
 	for _, r := range recs {
 		cases = append(cases, r.Cases()...)
@@ -71,6 +79,7 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 	}
 	deps := newDependencies(base)
 	var rows []Row
+	var answered []eval.Result
 	for _, v := range Variants(recs) {
 		if ctx.Err() != nil || opts.Keep != nil && !opts.Keep(v) {
 			continue
@@ -91,6 +100,10 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 		}
 		for j, o := range res.Outcomes {
 			rows[i].add(v, o, was[key(changed[j])], deps)
+			res.Outcomes[j].Report = triage.Report{} // Thousands of reports are too much to keep.
+		}
+		if !v.Gone {
+			answered = append(answered, res)
 		}
 		if opts.Progress != nil {
 			opts.Progress(v)
@@ -99,7 +112,7 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 	for i := range rows {
 		rows[i].finish()
 	}
-	return rows
+	return Table{Rows: rows, Calibration: eval.CrossValidate(answered...)}
 }
 
 // key tells the cases of all recordings apart, however they are transformed.
@@ -146,6 +159,7 @@ func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
 		why = cmp.Or(why, "rises")
 	}
 	if why != "" {
+		o.Report = triage.Report{Bottlenecks: o.Report.Bottlenecks, Triggers: o.Report.Triggers}
 		r.Failures = append(r.Failures, Failure{Detail: v.Detail, Why: why, Outcome: o})
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"vllm-triage/triage"
 )
 
-// WriteMarkdown prints the rows as a Markdown table.
-func WriteMarkdown(w io.Writer, rows []Row) error {
+// WriteMarkdown prints the table in Markdown.
+func (t Table) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("| what was changed | cases | AC@1 | as recorded | trigger | right place | inconclusive | missed | confident and wrong |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	last := ""
-	for _, r := range rows {
+	for _, r := range t.Rows {
 		if r.Group != last {
 			fmt.Fprintf(&b, "| **%s** | | | | | | | | |\n", r.Group)
 			last = r.Group
@@ -36,14 +36,17 @@ func WriteMarkdown(w io.Writer, rows []Row) error {
 	}
 	b.WriteString("\n¹ What decides is no longer in the data: not knowing is right, being sure of something else is not.  \n")
 	b.WriteString("² With the answers that a second expert would accept.\n")
+	c := t.Calibration
+	fmt.Fprintf(&b, "\nCalibration over %d answers, each recording left out in turn: ECE %.3f as answered, %.3f after σ(%.2f·logit p %+.2f).\n",
+		c.Cases, c.Before.ECE, c.After.ECE, c.Chosen.A, c.Chosen.B)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// WriteFailures prints the cases that the transformations made worse, one line each.
-func WriteFailures(w io.Writer, rows []Row) error {
+// WriteFailures prints the cases that the transformations made worse, and what the answers rest on.
+func (t Table) WriteFailures(w io.Writer) error {
 	var b strings.Builder
-	for _, r := range rows {
+	for _, r := range t.Rows {
 		if len(r.Failures) == 0 {
 			continue
 		}
