@@ -21,7 +21,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, s := range e.kb.Signals {
-		if !s.Queried() {
+		if !s.Queried() || s.Neighbour() {
 			continue
 		}
 		wg.Go(func() {
@@ -37,14 +37,20 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		defer mu.Unlock()
 		o.configAfter, o.pool, o.configErr = after, poolOf(after), err
 	})
-	var firing []float64
-	wg.Go(func() { firing = e.readFiring(ctx, log, p) })
+	wg.Go(func() { o.firing = e.readFiring(ctx, log, p) })
+	wg.Go(func() {
+		e.readNeighbours(ctx, log, p, func(id string, x *observation) {
+			mu.Lock()
+			defer mu.Unlock()
+			o.all[id] = x
+		})
+	})
 	wg.Wait()
 
 	e.ratios(o)
 	o.findRestarts(p)
 	e.deriveSeries(p, o)
-	o.findWindows(p, firing)
+	o.findWindows(p, o.firing)
 	wg.Go(func() { e.readReplicas(ctx, log, p, o) })
 	wg.Go(func() {
 		before, err := e.configAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0)))
@@ -64,17 +70,23 @@ func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) 
 		x.state, x.why = Absent, "no such metric in this scope"
 		return x
 	}
-	a := log.ranged(ctx, s.ID, x.expr, p.grid)
+	e.fetch(ctx, log, p, x)
+	return x
+}
+
+// fetch runs the query of an observation and sets its state.
+func (e *Engine) fetch(ctx context.Context, log *queryLog, p *plan, x *observation) {
+	a := log.ranged(ctx, x.sig.ID, x.expr, p.grid)
 	if a.err != nil {
 		x.state, x.why = Failed, failure(a.err)
-		return x
+		return
 	}
 	x.values = onGrid(a.value, p.grid)
 	have := present(x.values)
 	switch {
-	case len(have) == 0 && s.Scope == "target":
+	case len(have) == 0 && x.sig.Scope == "target":
 		x.state, x.why = Absent, "no such metric for the targets of this scope"
-	case len(have) == 0 && s.Optional:
+	case len(have) == 0 && x.sig.Optional:
 		// The name is there, the label value that the signal is about is not: this server does not count it.
 		x.state, x.why = Absent, "no such series in this scope"
 	case len(have) == 0:
@@ -85,7 +97,6 @@ func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) 
 	if x.state != Present {
 		x.values = nil
 	}
-	return x
 }
 
 // failure words a query error for people.

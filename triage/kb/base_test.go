@@ -221,7 +221,7 @@ func TestSignalRules(t *testing.T) {
 		},
 		{
 			"scope", "  - {id: a, title: a, unit: count, class: state, names: [a], read: metric, fold: sum, scope: rack}",
-			`signal "a": scope "rack" is not model or target`,
+			`signal "a": scope "rack" is not model, target, device or pod`,
 		},
 		{"kind", "  - {id: a, title: a, unit: count, class: state}", `signal "a": exactly one of names, ratio and derived must be set`},
 		{"floor", "  - {id: a, title: a, unit: count, class: state, derived: a, floor: -1}", `signal "a": floor is negative`},

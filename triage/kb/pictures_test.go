@@ -146,7 +146,7 @@ func scenes() []scene {
 			s.machine = h100of70b
 			s.machine.seqs = 48
 			s.load = workload{rate: 6, prompt: 600, output: 180}
-			s.labels = gpu("llama-3.3-70b")
+			s.labels = k8s("llama-3.3-70b", "chat")
 			s.held = true
 			s.outages = []outage{{1, 34, 38, nil}}
 		}),
@@ -367,6 +367,15 @@ func scenes() []scene {
 			s.load = workload{rate: 6, prompt: 300, output: 250, hit: 0.2}
 			s.labels = gpu("gpt-oss-120b")
 			s.changes = at(38, func(w *workload) { w.weights = []float64{0, 1, 0} })
+		}),
+		with("fc10", `Field case FC-10, https://github.com/vllm-project/vllm/issues/13508 (0.6.3): 4×4090, 72B AWQ, 64 slots, 4,096 tokens a
+			step. The cache is nearly empty, few run, many are pending: the prompts eat the steps.`, func(s *scene) {
+			s.names = "v0"
+			s.machine = machine{seqs: 64, budget: 4096, pool: 90_000, base: 0.05, each: 0.001, chunk: 0.0008, context: 1e-8}
+			s.load = workload{rate: 0.12, prompt: 3500, output: 40}
+			s.labels = gpu("qwen2.5-72b-awq")
+			s.labels.noEngine = true
+			s.changes = at(33, func(w *workload) { w.rate = 0.6 })
 		}),
 		with("fc13", `Field case FC-13, https://github.com/vllm-project/vllm/issues/15996: at more than 90 % of the cache the scheduler stands
 			still. Running is frozen, every new request waits, nothing is preempted, no token.`, func(s *scene) {

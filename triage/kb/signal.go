@@ -31,7 +31,8 @@ type Signal struct {
 	Read string `yaml:"read"`
 	// Fold is how replicas become one series: sum, avg, max, min, count or p95 (of a classic histogram).
 	Fold string `yaml:"fold"`
-	// Scope is "model" (the series carry model_name; the default) or "target" (they do not).
+	// Scope is "model" (the series carry model_name; the default), "target" (they do not and come from the same target),
+	// "device" (another exporter tells about the host's devices) or "pod" (one tells about the replica's pod).
 	Scope string `yaml:"scope"`
 	// Replica asks for a per-replica view as well.
 	Replica bool `yaml:"replica"`
@@ -57,6 +58,9 @@ type RatioOf struct {
 
 // Queried says whether the signal is read from Prometheus.
 func (s Signal) Queried() bool { return len(s.Names) > 0 }
+
+// Neighbour says whether another exporter beside the replica is read.
+func (s Signal) Neighbour() bool { return s.Queried() && (s.Scope == "device" || s.Scope == "pod") }
 
 // Spellings lists the metric names to look for, newest first: each name as vLLM exports it, then as Ray does
 // (v1/metrics/ray_wrappers.py replaces every other character by "_"; Ray adds its own prefix; counters lose "_total").
@@ -99,8 +103,8 @@ func (s Signal) validate() error {
 		if !slices.Contains([]string{"sum", "avg", "max", "min", "count", "p95"}, s.Fold) {
 			bad("fold %q is not sum, avg, max, min, count or p95", s.Fold)
 		}
-		if !slices.Contains([]string{"model", "target"}, s.Scope) {
-			bad("scope %q is not model or target", s.Scope)
+		if !slices.Contains([]string{"model", "target", "device", "pod"}, s.Scope) {
+			bad("scope %q is not model, target, device or pod", s.Scope)
 		}
 	}
 	if s.Ratio != nil {
