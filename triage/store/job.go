@@ -184,9 +184,21 @@ func (s *Store) ReviveJob(ctx context.Context, id int64, now time.Time) error {
 	})
 }
 
-// NextDue is when the next job or conversation becomes due, by its time or by the end of a dead holder's lease. The zero
-// time means that nothing waits.
-func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
+// NextJob is when the next job becomes due, by its time or by the end of its holder's lease. The zero time means that
+// nothing waits.
+func (s *Store) NextJob(ctx context.Context) (time.Time, error) {
+	return s.next(ctx, `SELECT MIN(run_at) FROM jobs WHERE state = 'ready'
+		UNION ALL SELECT MIN(lease_until) FROM jobs WHERE state = 'running'`)
+}
+
+// NextDelivery is the same for conversations that have news.
+func (s *Store) NextDelivery(ctx context.Context) (time.Time, error) {
+	return s.next(ctx, `SELECT MIN(CASE WHEN lease_until > next_at THEN lease_until ELSE next_at END) FROM conversations
+		WHERE state = 'active' AND shown < wanted`)
+}
+
+// next is the earliest of the times that a query gives.
+func (s *Store) next(ctx context.Context, q string) (time.Time, error) {
 	var next int64
 	err := s.query(ctx, "read due times", func(rows *sql.Rows) error {
 		var at sql.NullInt64
@@ -197,10 +209,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, error) {
 			next = at.Int64
 		}
 		return nil
-	}, `SELECT MIN(run_at) FROM jobs WHERE state = 'ready'
-		UNION ALL SELECT MIN(lease_until) FROM jobs WHERE state = 'running'
-		UNION ALL SELECT MIN(CASE WHEN lease_until > next_at THEN lease_until ELSE next_at END) FROM conversations
-			WHERE state = 'active' AND shown < wanted`)
+	}, q)
 	return fromMillis(next), err
 }
 

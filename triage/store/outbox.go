@@ -267,13 +267,13 @@ func (s *Store) Delivered(ctx context.Context, c Conversation, revision int64, n
 		}
 		// Messages that are said once need not be read again.
 		if err := t.exec(ctx, `UPDATE posts SET done = 1, body = '-' WHERE conversation_id = ? AND body <> ''
-			AND ref_id <> '' AND done = 0`, c.ID); err != nil {
+			AND ref_id <> '' AND done = 0 AND part <> 'card'`, c.ID); err != nil {
 			return err
 		}
 		// One that was added while this delivery was under way is news without a new revision.
 		return t.exec(ctx, `UPDATE conversations SET shown = shown - 1, wanted_at = ?, next_at = ? WHERE id = ?
 			AND shown >= wanted AND EXISTS (SELECT 1 FROM posts WHERE conversation_id = conversations.id AND body <> ''
-			AND done = 0)`, millis(now), millis(now), c.ID)
+			AND ref_id = '' AND done = 0)`, millis(now), millis(now), c.ID)
 	})
 }
 

@@ -54,7 +54,7 @@ func TestDelivery(t *testing.T) {
 			s := storetest.Open(t, address)
 			ctx := t.Context()
 			id := shown(t, s)
-			next, err := s.NextDue(ctx)
+			next, err := s.NextDelivery(ctx)
 			require.NoError(t, err)
 			require.False(t, next.IsZero())
 
@@ -71,7 +71,7 @@ func TestDelivery(t *testing.T) {
 			require.NoError(t, s.Posted(ctx, c, store.PartCard, store.Ref{Channel: "C1", ID: "1.1"}, 1, at(23*time.Second)))
 			require.NoError(t, s.Delivered(ctx, c, 1, at(23*time.Second), at(53*time.Second)))
 			noConversation(t, s, time.Hour)
-			next, err = s.NextDue(ctx)
+			next, err = s.NextDelivery(ctx)
 			require.NoError(t, err)
 			require.True(t, next.IsZero())
 

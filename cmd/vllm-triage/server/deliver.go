@@ -163,24 +163,22 @@ func (d *delivery) card(ctx context.Context, m notify.Message, set settings, rev
 			return ref, err
 		}
 	}
-	doubtful := d.c.Post(store.PartCard).Doubtful()
-	ref, err := d.post(ctx, store.PartCard, revision, func(ctx context.Context) (notify.Ref, bool, error) {
-		if f, ok := d.parts.Notifier.(notify.Finder); ok {
-			return f.FindPosted(ctx, d.c.Channel, d.c.IncidentID)
-		}
-		return notify.Ref{}, false, nil
-	}, func(ctx context.Context) (notify.Ref, error) {
+	ref, found, err := d.post(ctx, store.PartCard, revision, d.findCard, func(ctx context.Context) (notify.Ref, error) {
 		return d.parts.Notifier.Post(ctx, d.c.Channel, m)
 	})
-	if err != nil || !doubtful {
+	if err != nil || !found {
 		return ref, err
 	}
-	// It may have been found as somebody else left it: bring it up to date.
 	m.Mention = ""
+	return ref, d.refresh(ctx, store.PartCard, ref, m, revision)
+}
+
+// refresh brings a message up to date that was found as somebody else left it.
+func (d *delivery) refresh(ctx context.Context, part string, ref notify.Ref, m notify.Message, revision int64) error {
 	if err := d.parts.Notifier.Update(ctx, ref, m); err != nil {
-		return ref, err
+		return err
 	}
-	return ref, d.s.store.Posted(ctx, d.c, store.PartCard, store.Ref(ref), revision, d.s.now())
+	return d.s.store.Posted(ctx, d.c, part, store.Ref(ref), revision, d.s.now())
 }
 
 // forget drops what is known of parts whose messages are gone.
@@ -189,37 +187,33 @@ func (d *delivery) forget(parts ...string) {
 }
 
 // post delivers a part for the first time: the intent is committed, the message sent, its address committed. When an
-// earlier attempt may have got through, the message is looked for first.
+// earlier attempt may have got through, the message is looked for first; found says that it was there.
 func (d *delivery) post(
 	ctx context.Context, part string, revision int64,
 	find func(context.Context) (notify.Ref, bool, error), send func(context.Context) (notify.Ref, error),
-) (notify.Ref, error) {
+) (ref notify.Ref, found bool, err error) {
 	s := d.s
 	if d.c.Post(part).Doubtful() {
-		ref, found, err := find(ctx)
+		ref, found, err = find(ctx)
 		if err != nil {
-			return notify.Ref{}, err
+			return notify.Ref{}, false, err
 		}
 		if found {
-			return ref, s.store.Posted(ctx, d.c, part, store.Ref(ref), 0, s.now())
-		}
-		if err := s.store.Unposted(ctx, d.c, part); err != nil {
-			return notify.Ref{}, err
+			return ref, true, s.store.Posted(ctx, d.c, part, store.Ref(ref), 0, s.now())
 		}
 	}
 	if err := s.store.Intend(ctx, d.c, part, s.now()); err != nil {
-		return notify.Ref{}, err
+		return notify.Ref{}, false, err
 	}
-	ref, err := send(ctx)
+	ref, err = send(ctx)
 	if err == nil {
-		return ref, s.store.Posted(ctx, d.c, part, store.Ref(ref), revision, s.now())
+		return ref, false, s.store.Posted(ctx, d.c, part, store.Ref(ref), revision, s.now())
 	}
-	var e *notify.Error
-	if errors.As(err, &e) && !e.Maybe {
+	if e, ok := errors.AsType[*notify.Error](err); ok && !e.Maybe {
 		// The chat said no: nothing was posted.
-		return notify.Ref{}, errors.Join(err, s.store.Unposted(ctx, d.c, part))
+		return notify.Ref{}, false, errors.Join(err, s.store.Unposted(ctx, d.c, part))
 	}
-	return notify.Ref{}, err
+	return notify.Ref{}, false, err
 }
 
 // details posts or edits the reply with evidence, gaps, timeline and queries.
@@ -242,16 +236,18 @@ func (d *delivery) details(ctx context.Context, card notify.Ref, m notify.Messag
 		}
 		d.forget(store.PartDetails)
 	}
-	_, err := d.reply(ctx, store.PartDetails, card, m, revision)
-	return err
+	ref, found, err := d.reply(ctx, store.PartDetails, card, m, revision)
+	if err != nil || !found {
+		return err
+	}
+	return d.refresh(ctx, store.PartDetails, ref, m, revision)
 }
 
-func (d *delivery) reply(ctx context.Context, part string, card notify.Ref, m notify.Message, revision int64) (notify.Ref, error) {
+func (d *delivery) reply(
+	ctx context.Context, part string, card notify.Ref, m notify.Message, revision int64,
+) (notify.Ref, bool, error) {
 	return d.post(ctx, part, revision, func(ctx context.Context) (notify.Ref, bool, error) {
-		if f, ok := d.parts.Notifier.(notify.Finder); ok {
-			return f.FindReply(ctx, card, d.c.IncidentID, m.Kind)
-		}
-		return notify.Ref{}, false, nil
+		return d.findReply(ctx, card, m.Kind)
 	}, func(ctx context.Context) (notify.Ref, error) {
 		return d.parts.Notifier.Reply(ctx, card, m)
 	})
@@ -267,7 +263,7 @@ func (d *delivery) once(ctx context.Context, card notify.Ref) error {
 		if err := json.Unmarshal(p.Body, &m); err != nil {
 			return fmt.Errorf("read message %q: %w", p.Part, err)
 		}
-		if _, err := d.reply(ctx, p.Part, card, m, 1); err != nil {
+		if _, _, err := d.reply(ctx, p.Part, card, m, 1); err != nil {
 			return err
 		}
 	}

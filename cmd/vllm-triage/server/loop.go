@@ -20,12 +20,19 @@ const (
 	deliverers = 4
 )
 
-// loop calls once until ctx ends. When there is nothing to do it sleeps until something happens here, until something
-// becomes due, or for poll.
-func (s *Server) loop(ctx context.Context, news <-chan struct{}, once func(context.Context) (bool, error)) {
+// line is a kind of work: how to do a piece of it, and when the next one becomes due.
+type line struct {
+	news <-chan struct{}
+	due  func(context.Context) (time.Time, error)
+	once func(context.Context) (bool, error)
+}
+
+// loop does the work of a line until ctx ends; what has begun then goes on with work, which ends later. When there is
+// nothing to do it sleeps until something happens here, until something becomes due, or for poll.
+func (s *Server) loop(ctx, work context.Context, l line) {
 	failures := 0
 	for ctx.Err() == nil {
-		did, err := once(ctx)
+		did, err := l.once(work)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			failures++
@@ -34,23 +41,23 @@ func (s *Server) loop(ctx context.Context, news <-chan struct{}, once func(conte
 			failures = 0
 			continue
 		}
-		pause := s.untilDue(ctx)
+		pause := s.until(ctx, l.due)
 		if err != nil {
 			pause = min(poll<<min(failures, 5), 30*time.Second)
 		}
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-news:
+		case <-l.news:
 		case <-t.C:
 		}
 		t.Stop()
 	}
 }
 
-// untilDue is how long until the next job or delivery is due, at most poll.
-func (s *Server) untilDue(ctx context.Context) time.Duration {
-	at, err := s.store.NextDue(ctx)
+// until is how long until the next piece of work is due, at most poll.
+func (s *Server) until(ctx context.Context, due func(context.Context) (time.Time, error)) time.Duration {
+	at, err := due(ctx)
 	if err != nil || at.IsZero() {
 		return poll
 	}

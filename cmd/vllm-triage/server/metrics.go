@@ -31,6 +31,7 @@ type Metrics struct {
 	deliveries     *prometheus.CounterVec
 	lateness       prometheus.Histogram
 	lost           *prometheus.CounterVec
+	lookups        *prometheus.CounterVec
 	reloadOK       prometheus.Gauge
 	reloadTime     prometheus.Gauge
 	lastWebhook    prometheus.Gauge
@@ -73,6 +74,10 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vllm_triage_lost_total", Help: "What was given up. It must stay 0.",
 		}, []string{"what"}),
+		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vllm_triage_message_lookups_total",
+			Help: "Messages that were perhaps posted, by what looking for them gave; blind ones may be posted twice.",
+		}, []string{"outcome"}),
 		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "vllm_triage_config_last_reload_successful", Help: "Whether the last load of the configuration succeeded.",
 		}),
@@ -91,7 +96,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	r.MustRegister(build, m.webhooks, m.webhookSeconds, m.alerts, m.incidents, m.triages, m.triageSeconds, m.queries,
-		m.deliveries, m.lateness, m.lost, m.reloadOK, m.reloadTime, m.lastWebhook, m.slackOK)
+		m.deliveries, m.lateness, m.lost, m.lookups, m.reloadOK, m.reloadTime, m.lastWebhook, m.slackOK)
 	m.initialise()
 	return m
 }
@@ -125,6 +130,9 @@ func (m *Metrics) initialise() {
 	}
 	for _, v := range []string{"job", "conversation", "expired"} {
 		m.lost.WithLabelValues(v)
+	}
+	for _, v := range []string{lookupFound, lookupAbsent, lookupBlind} {
+		m.lookups.WithLabelValues(v)
 	}
 	m.Loaded(true, time.Time{})
 }

@@ -103,14 +103,25 @@ func (s *Server) Swap(p *Parts) { s.parts.Store(p) }
 // Parts returns what is in force.
 func (s *Server) Parts() *Parts { return s.parts.Load() }
 
-// Run works until ctx ends: it claims jobs and deliveries, finishes what it has begun, and gives back the rest.
+// Run works until ctx ends: it claims jobs and deliveries, finishes what it has begun within half of the time that a shutdown
+// may take, and gives back the rest.
 func (s *Server) Run(ctx context.Context) error {
+	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelWork()
+	stopped := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(time.Duration(s.Parts().Config.Server.ShutdownTimeout) / 2):
+			cancelWork()
+		case <-work.Done():
+		}
+	})
+	defer stopped()
 	var wg sync.WaitGroup
 	for range max(s.Parts().Config.Triage.Workers, 1) {
-		wg.Go(func() { s.loop(ctx, s.wake, s.workOnce) })
+		wg.Go(func() { s.loop(ctx, work, line{s.wake, s.store.NextJob, s.workOnce}) })
 	}
 	for range deliverers {
-		wg.Go(func() { s.loop(ctx, s.tell, s.deliverOnce) })
+		wg.Go(func() { s.loop(ctx, work, line{s.tell, s.store.NextDelivery, s.deliverOnce}) })
 	}
 	wg.Go(func() { s.keepHouse(ctx) })
 	wg.Wait()

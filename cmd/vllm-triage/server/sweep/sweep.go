@@ -6,6 +6,7 @@ package sweep
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/alertmanager/template"
@@ -55,18 +56,17 @@ const (
 	limit = 500
 )
 
-// Sweeper remembers first answers until second ones confirm them. It is for one goroutine.
+// Sweeper remembers first answers until second ones confirm them. What it remembers need not survive it: after a restart it
+// asks twice again. It is safe for concurrent use.
 type Sweeper struct {
-	store  Store
-	source Source
-	policy store.Policy
-	over   map[string]time.Time // When an alert was first said to be over, by incident and fingerprint.
+	store Store
+
+	mu   sync.Mutex
+	over map[string]time.Time // When an alert was first said to be over, by incident and fingerprint.
 }
 
-// New returns a Sweeper. Without a memory of its own it loses nothing: after a restart it asks twice again.
-func New(s Store, source Source, p store.Policy) *Sweeper {
-	return &Sweeper{store: s, source: source, policy: p, over: map[string]time.Time{}}
-}
+// New returns a Sweeper.
+func New(s Store) *Sweeper { return &Sweeper{store: s, over: map[string]time.Time{}} }
 
 // Result counts what a sweep did.
 type Result struct {
@@ -77,7 +77,9 @@ type Result struct {
 }
 
 // Sweep asks about the suspects and stores what is certain.
-func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (Result, error) {
+func (s *Sweeper) Sweep(ctx context.Context, source Source, p store.Policy, now time.Time) (Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	suspects, err := s.store.Suspects(ctx, now.Add(-settle), now.Add(-Quiet), limit)
 	if err != nil || len(suspects) == 0 {
 		return Result{}, err
@@ -87,13 +89,13 @@ func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (Result, error) {
 		alerts[i] = x.Alert
 	}
 	r := Result{Asked: len(suspects)}
-	answers, err := s.source.Ask(ctx, alerts, now)
+	answers, err := source.Ask(ctx, alerts, now)
 	if err != nil {
 		r.Unknown = len(suspects)
 		return r, fmt.Errorf("ask about alerts: %w", err)
 	}
 	for i, x := range suspects {
-		if err := s.apply(ctx, x, answers[i], now, &r); err != nil {
+		if err := s.apply(ctx, x, answers[i], p, now, &r); err != nil {
 			return r, err
 		}
 	}
@@ -105,7 +107,9 @@ func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (Result, error) {
 	return r, nil
 }
 
-func (s *Sweeper) apply(ctx context.Context, x store.Suspect, a Answer, now time.Time, r *Result) error {
+func (s *Sweeper) apply(
+	ctx context.Context, x store.Suspect, a Answer, p store.Policy, now time.Time, r *Result,
+) error {
 	key := x.IncidentID + "\x00" + x.Alert.Fingerprint
 	if a != Over {
 		delete(s.over, key)
@@ -119,7 +123,7 @@ func (s *Sweeper) apply(ctx context.Context, x store.Suspect, a Answer, now time
 		alert := x.Alert
 		// The period that follows the end that was not true.
 		alert.Status, alert.StartsAt, alert.EndsAt = triage.StatusFiring, alert.EndsAt.Add(time.Millisecond), time.Time{}
-		return s.correct(ctx, alert, now)
+		return Correct(ctx, s.store, p, alert, now)
 	case x.Doubted:
 		return s.store.ClearDoubt(ctx, x)
 	case a == Fires:
@@ -140,19 +144,19 @@ func (s *Sweeper) apply(ctx context.Context, x store.Suspect, a Answer, now time
 	if alert.EndsAt.Before(alert.StartsAt) {
 		alert.EndsAt = alert.StartsAt
 	}
-	return s.correct(ctx, alert, now)
+	return Correct(ctx, s.store, p, alert, now)
 }
 
-// correct stores what was found as if it had been told.
-func (s *Sweeper) correct(ctx context.Context, a triage.Alert, now time.Time) error {
+// Correct stores what was found out about an alert as if it had been told.
+func Correct(ctx context.Context, s Store, policy store.Policy, a triage.Alert, now time.Time) error {
 	p := triage.Payload{Version: "4", NotificationReason: "checked"}
 	p.Status = a.Status
 	p.Alerts = template.Alerts{{
 		Status: a.Status, Labels: template.KV(a.Labels), Annotations: template.KV(a.Annotations),
 		StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL, Fingerprint: a.Fingerprint,
 	}}
-	_, err := s.store.Intake(ctx, store.Delivery{
+	_, err := s.Intake(ctx, store.Delivery{
 		Key: store.DeliveryKey(p), Received: now, Incidents: triage.NewIncidents(p, now),
-	}, s.policy)
+	}, policy)
 	return err
 }
