@@ -207,7 +207,11 @@ func (b *builder) steps(hypotheses ...triage.Hypothesis) []Step {
 
 // changedBy is the sentence of the strongest evidence for the change.
 func (b *builder) changedBy() string {
-	for _, e := range first(b.told.Triggers).Evidence {
+	trigger := first(b.told.Triggers)
+	if trigger.ID == "none" {
+		return "" // What stayed the same is in the details.
+	}
+	for _, e := range trigger.Evidence {
 		if e.Supports && e.Signal != "" {
 			if s := b.say(e.Text); s != "" {
 				return s
@@ -361,6 +365,8 @@ func (m Message) LeadParts() []string {
 		if m.Status == Resolved || m.Status == Recovered {
 			parts = []string{m.Changed.Title, m.Where, m.Since, m.StatusText}
 		}
+	case m.Verdict == triage.NoBottleneck && m.Status == Resolved:
+		parts = []string{m.Bottleneck.Explain, m.StatusText}
 	case m.Verdict == triage.NoBottleneck:
 		parts = []string{m.Bottleneck.Explain}
 	case m.Blocked != nil:

@@ -11,6 +11,7 @@ const (
 	maxName     = 120
 	maxSubject  = 60 // A headline holds one, and a Slack header 150 characters in all.
 	maxSpace    = 40
+	maxWords    = 300 // A word of a sentence may be a list, of changed settings for example.
 	maxSentence = 800
 	maxQuery    = 4000
 )

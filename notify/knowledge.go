@@ -21,8 +21,11 @@ type spoken struct {
 }
 
 var embeddedKnowledge = sync.OnceValue(func() spoken {
-	base := kb.Default()
 	s := spoken{templates: map[string]string{}, causes: map[string][2]string{}, signals: map[string]string{}}
+	base, err := kb.Load()
+	if err != nil {
+		return s // The engine refuses to start then; a message is told in the report's own words.
+	}
 	for _, x := range base.Signals {
 		s.signals[x.Title] = x.ID
 	}
@@ -78,25 +81,44 @@ func (b *builder) template(t triage.Text) (string, bool) {
 	return b.words.Lookup("knowledge." + english)
 }
 
-// word tells a value that is a word: titles of causes and signals and states have names in every language, labels stay.
-func (b *builder) word(s string) string {
-	if s == "" {
-		return ""
-	}
-	if state, ok := b.words.Find("state." + s); ok {
-		return state
-	}
+// word tells a value that is a word, by what the sentence calls it: titles of causes and signals, states and reasons have
+// words in every language; labels stay as they are, whatever they look like.
+func (b *builder) word(name, s string) string {
 	known := embeddedKnowledge()
-	if c, ok := known.causes[s]; ok {
-		return b.title(c[0], c[1], s)
-	}
-	if b.words.Language() != locale.Fallback {
-		if id, ok := known.signals[s]; ok {
+	switch strings.TrimRight(name, "0123456789") {
+	case "first", "second":
+		if c, ok := known.causes[s]; ok {
+			return b.title(c[0], c[1], s)
+		}
+	case "state":
+		if state, ok := b.words.Find("state." + s); ok {
+			return state
+		}
+	case "why":
+		return b.why(s)
+	case "signal":
+		if id, ok := known.signals[s]; ok && b.words.Language() != locale.Fallback {
 			return b.label(id)
 		}
-		if s == "unknown" {
-			return b.words.Text("ui.unknown")
+		if _, ok := b.words.Find("signal." + s); ok {
+			return b.label(s)
 		}
 	}
-	return Clean(s, maxName)
+	if s == "unknown" {
+		return b.words.Text("ui.unknown")
+	}
+	return Clean(s, maxWords)
+}
+
+// why tells the reason for which something could not be read. The engine may put the signal that it is about before it.
+func (b *builder) why(s string) string {
+	if said, ok := b.words.Lookup("why." + s); ok {
+		return said
+	}
+	if id, rest, ok := strings.Cut(s, ": "); ok {
+		if _, known := b.words.Find("signal." + id); known {
+			return b.label(id) + ": " + b.why(rest)
+		}
+	}
+	return Clean(s, maxWords)
 }

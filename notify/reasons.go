@@ -28,7 +28,7 @@ func (b *builder) reasoned(x triage.RuledOut) Reasoned {
 	}
 	why := b.say(x.Reason)
 	if why == "" {
-		why = Clean(x.Why, maxSentence)
+		why = b.why(x.Why)
 	}
 	return Reasoned{Title: b.title(axis, x.ID, x.Title), Why: why}
 }
@@ -71,6 +71,9 @@ func (b *builder) chain() []string {
 	return out
 }
 
+// plainlyAbsent is the engine's reason for a name that is not there: its state says the same.
+const plainlyAbsent = "no such metric in this scope"
+
 // gaps says what could not be read, so that silence is not taken for health.
 func (b *builder) gaps(m *Message) {
 	for _, x := range b.r.Missing {
@@ -79,8 +82,8 @@ func (b *builder) gaps(m *Message) {
 			state = Clean(string(x.State), maxName)
 		}
 		why := state
-		if x.Why != "" {
-			why = b.words.Fill("ui.gap", "state", state, "why", Clean(x.Why, maxSentence))
+		if x.Why != "" && x.Why != plainlyAbsent {
+			why = b.words.Fill("ui.gap", "state", state, "why", b.why(x.Why))
 		}
 		m.Gaps = append(m.Gaps, Reasoned{Title: b.label(x.Signal), Why: why})
 	}

@@ -15,7 +15,7 @@ func (b *builder) say(t triage.Text) string {
 	if template, ok := b.template(t); ok {
 		if s, complete := locale.Expand(template, func(name string) (string, bool) {
 			arg, ok := t.Args[name]
-			return b.arg(arg), ok
+			return b.arg(name, arg), ok
 		}); complete {
 			return Clean(s, maxSentence)
 		}
@@ -33,11 +33,11 @@ func (b *builder) sayAll(texts []triage.Text) []string {
 	return out
 }
 
-func (b *builder) arg(a triage.Arg) string {
+func (b *builder) arg(name string, a triage.Arg) string {
 	if a.Number != nil {
 		return b.f.Value(*a.Number, a.Unit)
 	}
-	return b.word(a.Word)
+	return b.word(name, a.Word)
 }
 
 // title is the name of a cause in the message's language, else the report's English one, else the id made readable.

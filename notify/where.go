@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"slices"
 	"strings"
 
 	"vllm-triage/notify/locale"
@@ -38,6 +39,13 @@ type places struct {
 
 func (b *builder) places(where []triage.Place) places {
 	var out places
+	if !slices.ContainsFunc(where, func(p triage.Place) bool { return p.Engine != "" && p.Engine != "0" }) {
+		// Without data parallelism there is only engine 0, which says nothing.
+		where = slices.Clone(where)
+		for i := range where {
+			where[i].Engine = ""
+		}
+	}
 	seen, hosts := map[triage.Place]bool{}, map[[2]string]bool{}
 	for _, p := range where {
 		if p.Instance == "" && p.Engine == "" && p.Pod == "" && p.Model == b.told.Incident.Scope.Model {

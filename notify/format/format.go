@@ -39,6 +39,11 @@ func (f Formatter) Value(v float64, unit triage.Unit) string {
 		return f.seconds(v)
 	case triage.Ratio:
 		return f.unit("percent", percent(v*100))
+	case triage.Requests, triage.Count:
+		if math.Abs(v) >= 9.95 && math.Abs(v) < 1e6 {
+			v = math.Round(v) // Means of whole things: nobody looks for half a request among many.
+		}
+		return Number(v)
 	case triage.RequestsPerSec:
 		return f.unit("requests_per_second", Number(v))
 	case triage.Tokens:

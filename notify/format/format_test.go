@@ -40,6 +40,8 @@ func TestValue(t *testing.T) {
 		{3.24, triage.Times, "3.2×", "3.2배"},
 		{13.02, triage.Times, "13×", "13배"},
 		{61, triage.Requests, "61", "61"},
+		{75.4, triage.Requests, "75", "75"},
+		{0.6, triage.Requests, "0.6", "0.6"},
 		{4.92, triage.RequestsPerSec, "4.9 req/s", "4.9 req/s"},
 		{0.2, triage.PerSecond, "0.2/s", "0.2/s"},
 		{2048, triage.Tokens, "2k tok", "2k tok"},

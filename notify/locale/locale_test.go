@@ -33,7 +33,7 @@ func TestEveryLanguageHasTheSameKeys(t *testing.T) {
 // own lists the keys that all languages share: sentences of the reports are English there and translated here.
 func own(c *locale.Catalogue) []string {
 	return slices.DeleteFunc(c.Keys(), func(k string) bool {
-		return strings.HasPrefix(k, "sentence.") || strings.HasPrefix(k, "knowledge.")
+		return strings.HasPrefix(k, "sentence.") || strings.HasPrefix(k, "knowledge.") || strings.HasPrefix(k, "why.")
 	})
 }
 
@@ -150,7 +150,7 @@ func TestEveryWordIsUsed(t *testing.T) {
 		case "unit":
 			require.True(t, strings.Contains(code, `"`+rest+`"`) || strings.Contains(code, `"`+k+`"`), "%s is not used", k)
 		default: // Looked up by the ids of the report.
-			require.Contains(t, []string{"name", "state", "bottleneck", "trigger", "signal", "sentence", "knowledge"}, section)
+			require.Contains(t, []string{"name", "state", "bottleneck", "trigger", "signal", "sentence", "knowledge", "why"}, section)
 		}
 	}
 }
