@@ -6,7 +6,6 @@ package sweep
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/alertmanager/template"
@@ -57,16 +56,18 @@ const (
 )
 
 // Sweeper remembers first answers until second ones confirm them. What it remembers need not survive it: after a restart it
-// asks twice again. It is safe for concurrent use.
+// asks twice again. It is for one goroutine.
 type Sweeper struct {
-	store Store
-
-	mu   sync.Mutex
-	over map[string]time.Time // When an alert was first said to be over, by incident and fingerprint.
+	store  Store
+	source Source
+	policy store.Policy
+	over   map[string]time.Time // When an alert was first said to be over, by incident and fingerprint.
 }
 
 // New returns a Sweeper.
-func New(s Store) *Sweeper { return &Sweeper{store: s, over: map[string]time.Time{}} }
+func New(s Store, source Source, p store.Policy) *Sweeper {
+	return &Sweeper{store: s, source: source, policy: p, over: map[string]time.Time{}}
+}
 
 // Result counts what a sweep did.
 type Result struct {
@@ -77,9 +78,7 @@ type Result struct {
 }
 
 // Sweep asks about the suspects and stores what is certain.
-func (s *Sweeper) Sweep(ctx context.Context, source Source, p store.Policy, now time.Time) (Result, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Sweeper) Sweep(ctx context.Context, now time.Time) (Result, error) {
 	suspects, err := s.store.Suspects(ctx, now.Add(-settle), now.Add(-Quiet), limit)
 	if err != nil || len(suspects) == 0 {
 		return Result{}, err
@@ -89,13 +88,13 @@ func (s *Sweeper) Sweep(ctx context.Context, source Source, p store.Policy, now 
 		alerts[i] = x.Alert
 	}
 	r := Result{Asked: len(suspects)}
-	answers, err := source.Ask(ctx, alerts, now)
+	answers, err := s.source.Ask(ctx, alerts, now)
 	if err != nil {
 		r.Unknown = len(suspects)
 		return r, fmt.Errorf("ask about alerts: %w", err)
 	}
 	for i, x := range suspects {
-		if err := s.apply(ctx, x, answers[i], p, now, &r); err != nil {
+		if err := s.apply(ctx, x, answers[i], now, &r); err != nil {
 			return r, err
 		}
 	}
@@ -107,9 +106,7 @@ func (s *Sweeper) Sweep(ctx context.Context, source Source, p store.Policy, now 
 	return r, nil
 }
 
-func (s *Sweeper) apply(
-	ctx context.Context, x store.Suspect, a Answer, p store.Policy, now time.Time, r *Result,
-) error {
+func (s *Sweeper) apply(ctx context.Context, x store.Suspect, a Answer, now time.Time, r *Result) error {
 	key := x.IncidentID + "\x00" + x.Alert.Fingerprint
 	if a != Over {
 		delete(s.over, key)
@@ -123,7 +120,7 @@ func (s *Sweeper) apply(
 		alert := x.Alert
 		// The period that follows the end that was not true.
 		alert.Status, alert.StartsAt, alert.EndsAt = triage.StatusFiring, alert.EndsAt.Add(time.Millisecond), time.Time{}
-		return Correct(ctx, s.store, p, alert, now)
+		return Correct(ctx, s.store, s.policy, alert, now)
 	case x.Doubted:
 		return s.store.ClearDoubt(ctx, x)
 	case a == Fires:
@@ -144,7 +141,7 @@ func (s *Sweeper) apply(
 	if alert.EndsAt.Before(alert.StartsAt) {
 		alert.EndsAt = alert.StartsAt
 	}
-	return Correct(ctx, s.store, p, alert, now)
+	return Correct(ctx, s.store, s.policy, alert, now)
 }
 
 // Correct stores what was found out about an alert as if it had been told.

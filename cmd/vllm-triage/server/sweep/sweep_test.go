@@ -75,10 +75,10 @@ func TestLostEnd(t *testing.T) {
 	s := storetest.Open(t, storetest.SQLite(t))
 	id := tell(t, s, time.Minute, firing("A"))
 	source := &says{answer: sweep.Over}
-	w := sweep.New(s)
+	w := sweep.New(s, source, policy)
 	run := func(now time.Duration) sweep.Result {
 		t.Helper()
-		r, err := w.Sweep(t.Context(), source, policy, at(now))
+		r, err := w.Sweep(t.Context(), at(now))
 		require.NoError(t, err)
 		return r
 	}
@@ -104,14 +104,14 @@ func TestNobodyKnows(t *testing.T) {
 	s := storetest.Open(t, storetest.SQLite(t))
 	id := tell(t, s, 0, firing("A"))
 	source := &says{}
-	w := sweep.New(s)
+	w := sweep.New(s, source, policy)
 	for i := range 5 {
-		r, err := w.Sweep(t.Context(), source, policy, at(time.Hour+time.Duration(i)*10*time.Minute))
+		r, err := w.Sweep(t.Context(), at(time.Hour+time.Duration(i)*10*time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, sweep.Result{Asked: 1, Unknown: 1}, r)
 	}
 	source.err = errors.New("down")
-	r, err := w.Sweep(t.Context(), source, policy, at(3*time.Hour))
+	r, err := w.Sweep(t.Context(), at(3*time.Hour))
 	require.ErrorContains(t, err, "ask about alerts: down")
 	require.Equal(t, 1, r.Unknown)
 	require.Equal(t, "firing", status(t, s, id))
@@ -125,11 +125,11 @@ func TestEndThatWasNotTrue(t *testing.T) {
 	tell(t, s, 2*time.Minute, firing("A"))
 	require.Equal(t, "resolved", status(t, s, id))
 	source := &says{answer: sweep.Fires}
-	w := sweep.New(s)
-	r, err := w.Sweep(t.Context(), source, policy, at(2*time.Minute+10*time.Second))
+	w := sweep.New(s, source, policy)
+	r, err := w.Sweep(t.Context(), at(2*time.Minute+10*time.Second))
 	require.NoError(t, err)
 	require.Equal(t, sweep.Result{}, r, "a doubt is left alone for a moment")
-	r, err = w.Sweep(t.Context(), source, policy, at(3*time.Minute))
+	r, err = w.Sweep(t.Context(), at(3*time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, sweep.Result{Asked: 1, Reopened: 1}, r)
 	require.Equal(t, "firing", status(t, s, id))
@@ -138,10 +138,10 @@ func TestEndThatWasNotTrue(t *testing.T) {
 	// An old notification in another order: it is over indeed.
 	tell(t, s, 5*time.Minute, firing("A"))
 	source.answer = sweep.Over
-	r, err = w.Sweep(t.Context(), source, policy, at(6*time.Minute))
+	r, err = w.Sweep(t.Context(), at(6*time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, sweep.Result{Asked: 1}, r)
-	r, err = w.Sweep(t.Context(), source, policy, at(7*time.Minute))
+	r, err = w.Sweep(t.Context(), at(7*time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, sweep.Result{}, r, "the doubt is settled")
 	require.Equal(t, "resolved", status(t, s, id))
