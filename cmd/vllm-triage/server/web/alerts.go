@@ -44,7 +44,7 @@ func (p page) alerts(in triage.IncidentInfo) alertList {
 		out.Rows = append(out.Rows, p.alert(a))
 	}
 	if rest := len(in.Alerts) - len(out.Rows) + in.Truncated; rest > 0 {
-		out.More = p.T("ui.and_more", "n", locale.Grouped(rest))
+		out.More = p.T("and_more", "n", locale.Grouped(rest))
 	}
 	return out
 }
@@ -63,12 +63,12 @@ func (p page) alert(a triage.Alert) alertRow {
 			break
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
-		if name == "alertname" || name == "severity" {
-			continue // They stand above.
-		}
-		if len(row.Labels) == maxLabels {
-			row.More = p.T("ui.and_more", "n", locale.Grouped(len(a.Labels)-len(row.Labels)))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(a.Labels)), func(name string) bool {
+		return name == "alertname" || name == "severity" // They stand above.
+	})
+	for i, name := range names {
+		if i == maxLabels {
+			row.More = p.T("and_more", "n", locale.Grouped(len(names)-maxLabels))
 			break
 		}
 		row.Labels = append(row.Labels, option{Value: clean(name), Text: clean(a.Labels[name])})

@@ -1,9 +1,7 @@
 package web
 
 import (
-	"strings"
-	"time"
-
+	picture "vllm-triage/notify/chart"
 	"vllm-triage/triage"
 )
 
@@ -21,16 +19,9 @@ func (p *incidentPage) chart(r triage.Report) *chart {
 		return nil
 	}
 	out := &chart{Src: p.granted(p.link(IncidentPath(r.Incident.ID) + "/chart.png"))}
-	var labels []string
-	start, end := p.M.Panels[0].Start, p.M.Panels[0].Start
 	for _, x := range p.M.Panels {
 		out.Panels = append(out.Panels, chartPanel{Label: x.Label, Spark: x.Spark, Reading: x.Reading})
-		labels = append(labels, x.Label)
-		if last := x.Start.Add(time.Duration(max(len(x.Values)-1, 0)) * time.Duration(x.StepMS) * time.Millisecond); last.After(end) {
-			end = last
-		}
 	}
-	out.Alt = p.T("ui.picture.alt",
-		"signals", strings.Join(labels, ", "), "start", p.f.Clock(start), "end", p.f.Clock(end))
+	out.Alt = picture.AltText(r, picture.Options{Language: p.Lang(), Location: p.Location})
 	return out
 }

@@ -28,7 +28,7 @@ func (p page) check(c Recheck) checkTable {
 	out := checkTable{
 		At: p.at(c.At), By: clean(c.By), Error: notify.Clean(c.Error, maxText), Tone: toneUnsure,
 		Verdict: p.T("verdict.inconclusive"),
-		Caption: p.T("check.caption"), Signal: p.T("ui.column.signal"), During: p.T("ui.column.during"),
+		Caption: p.T("check.caption"), Signal: p.T("column.signal"), During: p.T("column.during"),
 		Now: p.T("check.then"),
 	}
 	switch {

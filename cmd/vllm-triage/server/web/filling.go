@@ -1,6 +1,8 @@
 package web
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"vllm-triage/notify"
@@ -59,16 +61,49 @@ func NewFilling(r triage.Report, language string, zone *time.Location) *runbook.
 	}
 	for _, x := range r.Panels {
 		put(x.Signal, "during", last(x.Values), x.Unit)
+		if r.Incident.Baseline != nil {
+			put(x.Signal, "before", level(x, *r.Incident.Baseline), x.Unit)
+		}
+	}
+	for id, other := range stands {
+		if in.Numbers[id] == nil && in.Numbers[other] != nil {
+			in.Numbers[id] = in.Numbers[other]
+		}
 	}
 	return in
+}
+
+// stands says which signal stands in for one that runbooks show when a report has only the other. With one replica the
+// two are the same; with several the fullest replica is the one that the reader must look at.
+var stands = map[string]string{"kv_usage": "kv_usage_max"}
+
+// level is the median of a panel's values within a span; nil without any.
+func level(p triage.Panel, s triage.Span) *float64 {
+	var values []float64
+	for i, v := range p.Values {
+		at := p.Start.Add(time.Duration(i) * time.Duration(p.StepMS) * time.Millisecond)
+		if v != nil && !math.IsNaN(*v) && !at.Before(s.Start) && !at.After(s.End) {
+			values = append(values, *v)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	slices.Sort(values)
+	return &values[len(values)/2]
 }
 
 // matchers are the scope as PromQL matchers, without braces.
 func matchers(s triage.Scope) string {
 	out := ""
 	for _, x := range []struct{ name, value string }{
-		{"model_name", s.Model}, {"namespace", s.Namespace}, {"cluster", s.Cluster}, {"job", s.Job},
-		{"service", s.Service}, {"instance", s.Instance}, {"pod", s.Pod},
+		{"model_name", s.Model},
+		{"namespace", s.Namespace},
+		{"cluster", s.Cluster},
+		{"job", s.Job},
+		{"service", s.Service},
+		{"instance", s.Instance},
+		{"pod", s.Pod},
 	} {
 		if x.value == "" {
 			continue

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vllm-triage/notify"
+	"vllm-triage/notify/locale"
 	"vllm-triage/triage"
 	"vllm-triage/triage/kb/runbook"
 )
@@ -38,10 +39,14 @@ func Incident(w io.Writer, v IncidentView) error {
 // incidentPage is what incident.html shows.
 type incidentPage struct {
 	page
-	ID                  string
-	M                   notify.Message
-	Untriaged, Refresh  bool
-	StatusWord, Verdict string
+	ID                 string
+	M                  notify.Message
+	Untriaged, Refresh bool
+	StatusWord         string
+	// Verdict is the title of a page without an answer; else the first answer is.
+	Verdict string
+	// AsOf says when the report was made, once that is a while ago.
+	AsOf string
 
 	Critical              bool
 	Answers               []answer
@@ -49,6 +54,7 @@ type incidentPage struct {
 	ChangedName           string
 	Facts                 []fact
 	Steps                 []notify.Step
+	NextTitle             string
 	Chart                 *chart
 	Chain                 []link
 	Evidence              []evidenceRow
@@ -79,7 +85,10 @@ type (
 	fact struct {
 		Name  string
 		Value string
-		More  []string
+		More  []string // Lines instead of a value.
+		// Items are what Value only counts, Rest how many of them are left out.
+		Items []string
+		Rest  string
 	}
 	option struct{ Value, Text string }
 	anchor struct{ ID, Text string }
@@ -98,6 +107,9 @@ type (
 		Percent string
 	}
 )
+
+// stale is the age from which a report says when it was made: what it says of the present is that old.
+const stale = time.Minute
 
 func newIncidentPage(v IncidentView) incidentPage {
 	id := clean(v.Report.Incident.ID)
@@ -124,11 +136,20 @@ func newIncidentPage(v IncidentView) incidentPage {
 		return p
 	}
 	p.Title = p.M.Headline
-	p.Verdict = p.heading()
+	if p.M.Verdict != triage.CauseFound && p.M.Verdict != triage.NoBottleneck {
+		p.Verdict = p.T("verdict.inconclusive")
+	}
+	if v.Site.Now.Sub(v.Report.GeneratedAt) >= stale && !v.Report.GeneratedAt.IsZero() {
+		p.AsOf = p.T("incident.as_of", "clock", p.f.Clock(v.Report.GeneratedAt))
+	}
 	r := toldReport(v.Report, o.Previous, p.M)
 	p.verdict(r)
 	p.facts(r)
 	p.Steps = p.M.Steps
+	p.NextTitle = p.T("label.next")
+	if p.over() {
+		p.NextTitle = p.T("label.advised")
+	}
 	p.Chart = p.chart(v.Report)
 	p.Chain = p.chain(r)
 	e := evidence{page: p.page, report: r, options: o}
@@ -142,16 +163,6 @@ func newIncidentPage(v IncidentView) incidentPage {
 	p.records(v, book)
 	p.anchors()
 	return p
-}
-
-// heading is the verdict in a few words. Message.Headline has the subject in it too, which stands below.
-func (p *incidentPage) heading() string {
-	switch p.M.Verdict {
-	case triage.CauseFound, triage.NoBottleneck:
-		return p.M.Bottleneck.Title
-	default:
-		return p.T("verdict.inconclusive")
-	}
 }
 
 // Action is the address of a form about the incident.
@@ -217,6 +228,9 @@ func (p *incidentPage) verdict(r triage.Report) {
 	if by := p.M.ChangedBy; by != "" {
 		changed.Explain = by
 	}
+	if p.over() {
+		p.Binds.Question = p.T("question.bound")
+	}
 	switch p.M.Verdict {
 	case triage.CauseFound:
 		p.Answers = []answer{p.Binds, changed}
@@ -225,10 +239,15 @@ func (p *incidentPage) verdict(r triage.Report) {
 	default:
 		for i, c := range p.M.Candidates {
 			a := p.answer(axisBottleneck, c, nth(r.Bottlenecks, i))
-			a.Question = p.T("question.candidate")
+			a.Question, a.Confidence = p.T("question.candidate"), "" // All of them are uncertain.
 			p.Answers = append(p.Answers, a)
 		}
 	}
+}
+
+// over says that the told cause binds no more.
+func (p *incidentPage) over() bool {
+	return p.M.Verdict == triage.CauseFound && (p.M.Status == notify.Resolved || p.M.Status == notify.Recovered)
 }
 
 func (p *incidentPage) answer(axis string, c notify.Claim, h triage.Hypothesis) answer {
@@ -246,6 +265,9 @@ func (p *incidentPage) answer(axis string, c notify.Claim, h triage.Hypothesis) 
 	return a
 }
 
+// fewPlaces is how many places a message spells out.
+const fewPlaces = 3
+
 func (p *incidentPage) facts(r triage.Report) {
 	add := func(name, value string, more ...string) {
 		if value != "" || len(more) > 0 {
@@ -254,18 +276,41 @@ func (p *incidentPage) facts(r triage.Report) {
 	}
 	where := p.M.Where
 	if where == "" && r.Incident.Replicas > 0 {
-		where = p.N("ui.where.all", r.Incident.Replicas)
+		where = p.N("where.all", r.Incident.Replicas)
 	}
 	if len(p.M.Impact) > 0 {
-		add("ui.label.impact", "", p.M.Impact...)
+		add("label.impact", "", p.M.Impact...)
 	}
-	add("ui.label.where", where)
-	add("ui.label.since", p.M.Since)
-	add("ui.label.alerts", p.M.AlertsText)
+	add("label.where", where)
+	if len(p.M.Places) > fewPlaces && where != "" {
+		f := &p.Facts[len(p.Facts)-1]
+		f.Items = p.M.Places
+		if p.M.MorePlaces > 0 {
+			f.Rest = p.T("and_more", "n", locale.Grouped(p.M.MorePlaces))
+		}
+	}
+	add("label.since", p.began(r))
+	add("label.alerts", p.M.AlertsText)
 	if p.M.Also != nil {
-		add("ui.label.also", p.M.Also.Title+" ("+p.M.Also.Confidence+")")
+		add("label.also", p.M.Also.Title+" ("+p.M.Also.Confidence+")")
 	}
-	add("ui.label.runner_up", p.M.RunnerUp)
+	add("label.runner_up", p.M.RunnerUp)
+}
+
+// began is when the told cause began, and how far that may be off. The message has it too, as part of a sentence.
+func (p *incidentPage) began(r triage.Report) string {
+	since := nth(r.Bottlenecks, 0).Since
+	if since.IsZero() {
+		since = r.Incident.Onset
+	}
+	if since.IsZero() || p.M.Since == "" {
+		return ""
+	}
+	spread := time.Duration(r.Incident.OnsetUncertaintyMS) * time.Millisecond
+	if spread <= 0 {
+		return p.f.Clock(since)
+	}
+	return p.f.Clock(since) + " ± " + p.f.Duration(spread)
 }
 
 func (p *incidentPage) chain(r triage.Report) []link {
@@ -317,8 +362,13 @@ func (p *incidentPage) about(r triage.Report) {
 	}
 	s := r.Incident.Scope
 	for _, x := range []struct{ name, value string }{
-		{"about.model", s.Model}, {"about.namespace", s.Namespace}, {"about.cluster", s.Cluster}, {"about.job", s.Job},
-		{"about.service", s.Service}, {"about.instance", s.Instance}, {"about.pod", s.Pod},
+		{"about.model", s.Model},
+		{"about.namespace", s.Namespace},
+		{"about.cluster", s.Cluster},
+		{"about.job", s.Job},
+		{"about.service", s.Service},
+		{"about.instance", s.Instance},
+		{"about.pod", s.Pod},
 	} {
 		add(x.name, clean(x.value))
 	}
@@ -333,8 +383,8 @@ func (p *incidentPage) about(r triage.Report) {
 func (p *incidentPage) buttons() {
 	l := p.M.Links
 	for _, b := range []button{
-		{l.Prometheus, "ui.button.prometheus"}, {l.Grafana, "ui.button.grafana"},
-		{l.Alertmanager, "ui.button.alertmanager"}, {l.AlertRunbook, "ui.button.alert_runbook"},
+		{l.Prometheus, "button.prometheus"}, {l.Grafana, "button.grafana"},
+		{l.Alertmanager, "button.alertmanager"}, {l.AlertRunbook, "button.alert_runbook"},
 	} {
 		if b.Href != "" {
 			p.Buttons = append(p.Buttons, button{Href: b.Href, Text: p.T(b.Text)})
@@ -449,19 +499,21 @@ func posted(in []Posted) []Posted {
 
 // anchors lists the sections that the page has.
 func (p *incidentPage) anchors() {
+	if len(p.Steps) > 0 {
+		p.Anchors = append(p.Anchors, anchor{ID: "next", Text: p.NextTitle})
+	}
 	for _, x := range []struct {
 		id, key string
 		there   bool
 	}{
-		{"next", "ui.label.next", len(p.Steps) > 0},
-		{"charts", "ui.label.charts", p.Chart != nil},
-		{"evidence", "ui.label.evidence", len(p.Evidence)+len(p.ChangeFor) > 0},
+		{"charts", "label.charts", p.Chart != nil},
+		{"evidence", "label.evidence", len(p.Evidence)+len(p.ChangeFor) > 0},
 		{"ranking", "incident.ranking", len(p.Bottlenecks) > 0},
-		{"ruled-out", "ui.label.ruled_out", len(p.M.RuledOut) > 0},
-		{"gaps", "ui.label.gaps", len(p.M.Gaps)+len(p.M.NotChecked) > 0},
-		{"timeline", "ui.label.timeline", len(p.M.Timeline) > 0},
-		{"alerts", "ui.label.alerts", len(p.Alerts.Rows) > 0},
-		{"queries", "ui.label.queries", len(p.Queries.Rows) > 0},
+		{"ruled-out", "label.ruled_out", len(p.M.RuledOut) > 0},
+		{"gaps", "label.gaps", len(p.M.Gaps)+len(p.M.NotChecked) > 0},
+		{"timeline", "label.timeline", len(p.M.Timeline) > 0},
+		{"alerts", "label.alerts", len(p.Alerts.Rows) > 0},
+		{"queries", "label.queries", len(p.Queries.Rows) > 0},
 		{"feedback", "incident.feedback", true},
 	} {
 		if x.there {

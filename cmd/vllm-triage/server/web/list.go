@@ -155,7 +155,7 @@ func (p page) row(r ListRow) incidentRow {
 		out.Counters = append(out.Counters, p.N("list.alerts", r.Alerts))
 	}
 	if r.Flaps > 0 {
-		out.Counters = append(out.Counters, p.N("ui.flaps", r.Flaps))
+		out.Counters = append(out.Counters, p.N("flaps", r.Flaps))
 	}
 	if r.Repeats > 0 {
 		out.Counters = append(out.Counters, p.N("list.repeats", r.Repeats))
@@ -173,8 +173,8 @@ func (p page) rowVerdict(out *incidentRow, r ListRow) {
 	case triage.CauseFound, triage.NoBottleneck:
 		level := notify.LevelOf(r.Probability)
 		out.Verdict = p.words.title(axisBottleneck, r.Bottleneck, clean(r.Bottleneck))
-		out.Level, out.Confidence = string(level), p.T("ui.confidence."+string(level))
-		if r.Trigger != "" && r.Verdict == triage.CauseFound {
+		out.Level, out.Confidence = string(level), p.T("confidence."+string(level))
+		if r.Trigger != "" && r.Trigger != "none" && r.Verdict == triage.CauseFound {
 			out.Trigger = p.words.title(axisTrigger, r.Trigger, clean(r.Trigger))
 		}
 	default:

@@ -43,6 +43,7 @@ type page struct {
 
 func newPage(s Site, nav, here string, with ...string) page {
 	language := s.language()
+	s.User, s.Version = clean(s.User), clean(s.Version)
 	return page{
 		Site: s, Nav: nav, here: here, with: with,
 		words: catalogues()[language],
@@ -105,9 +106,9 @@ func (p page) at(t time.Time) moment {
 	return moment{Clock: p.f.Clock(t), Machine: t.UTC().Format(time.RFC3339)}
 }
 
-// since is how long ago a time is.
+// since is how long ago a time is; empty below a second.
 func (p page) since(t time.Time) string {
-	if t.IsZero() || p.Now.Before(t) {
+	if t.IsZero() || p.Now.Sub(t) < time.Second {
 		return ""
 	}
 	return p.f.Duration(p.Now.Sub(t))

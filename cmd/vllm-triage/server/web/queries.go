@@ -40,7 +40,7 @@ func (p *incidentPage) queries(r triage.Report) queryList {
 	failed := 0
 	for i, q := range p.M.Queries {
 		if i == maxQueries {
-			out.More = p.T("ui.and_more", "n", locale.Grouped(len(p.M.Queries)-maxQueries))
+			out.More = p.T("and_more", "n", locale.Grouped(len(p.M.Queries)-maxQueries))
 			break
 		}
 		row := queryRow{Query: q}

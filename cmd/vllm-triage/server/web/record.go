@@ -2,6 +2,7 @@ package web
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"vllm-triage/triage"
@@ -141,8 +142,8 @@ func readings(r triage.Report) map[string]Reading {
 }
 
 func last(values []*float64) *float64 {
-	for i := len(values) - 1; i >= 0; i-- {
-		if v := values[i]; v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
+	for _, v := range slices.Backward(values) {
+		if v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
 			return v
 		}
 	}
@@ -190,10 +191,10 @@ func (p page) stepTitle(book *runbook.Book, id, step string) string {
 func (p page) opinion(opinion string) (text, tone string) {
 	switch opinion {
 	case OpinionRight:
-		return p.T("ui.button.right"), toneGood
+		return p.T("button.right"), toneGood
 	case OpinionWrong:
-		return p.T("ui.button.wrong"), toneBad
+		return p.T("button.wrong"), toneBad
 	default:
-		return p.T("ui.button.not_quite"), toneWarn
+		return p.T("button.not_quite"), toneWarn
 	}
 }

@@ -134,6 +134,7 @@ func (p *runbookPage) steps(v RunbookView, filled runbook.Filled, book *runbook.
 		c := stepCard{Step: s, Number: i + 1, State: StateOpen}
 		if rec, ok := records[s.ID]; ok && rec.State != StateOpen {
 			row := p.stepRow(book, rec)
+			row.Title = "" // It stands above.
 			c.Done, c.State, c.Record = true, rec.State, &row
 			done++
 		}
@@ -142,6 +143,7 @@ func (p *runbookPage) steps(v RunbookView, filled runbook.Filled, book *runbook.
 	}
 	if rec, ok := records[""]; ok && rec.State != StateOpen {
 		row := p.stepRow(book, rec)
+		row.Title = ""
 		p.Outcome = &row
 	}
 	if p.Incident != nil && len(p.Steps) > 0 {
@@ -160,6 +162,9 @@ func (p *runbookPage) checks(v RunbookView, step string) []checkTable {
 	}
 	return out
 }
+
+// Can says whether the reader may send forms. All of them are about an incident.
+func (p runbookPage) Can() bool { return p.Incident != nil && p.page.Can() }
 
 // Action is the address of a form about the incident.
 func (p runbookPage) Action(what string) string { return p.action(p.Incident.ID, what) }

@@ -3,7 +3,6 @@ package web
 import (
 	"embed"
 	"fmt"
-	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v4"
@@ -14,10 +13,10 @@ import (
 //go:embed locale/*.yaml
 var localeFiles embed.FS
 
-// words are the texts of the pages in one language. Words that cards have too come from the cards' catalogue.
+// words are the texts of the pages in one language. The titles of causes are those of the messages.
 type words struct {
-	own   map[string]string
-	cards *locale.Catalogue
+	own      map[string]string
+	messages *locale.Catalogue
 }
 
 // catalogues reads the embedded files once; a test excludes that they are broken.
@@ -28,7 +27,7 @@ var catalogues = sync.OnceValue(func() map[string]words {
 		if err != nil {
 			panic(fmt.Sprintf("embedded page texts: %v", err))
 		}
-		out[language] = words{own: own, cards: locale.For(language)}
+		out[language] = words{own: own, messages: locale.For(language)}
 	}
 	return out
 })
@@ -45,12 +44,8 @@ func readWords(language string) (map[string]string, error) {
 	return own, nil
 }
 
-// text returns the words of a key with its {name} placeholders replaced. Pairs are name, value, name, value. Keys that
-// start with "ui." are the cards'.
+// text returns the words of a key with its {name} placeholders replaced. Pairs are name, value, name, value.
 func (w words) text(key string, pairs ...string) string {
-	if strings.HasPrefix(key, "ui.") {
-		return w.cards.Fill(key, pairs...)
-	}
 	template, ok := w.own[key]
 	if !ok {
 		return key // A hole is seen but stops no page.
@@ -77,7 +72,7 @@ func (w words) count(key string, n int, pairs ...string) string {
 
 // title is the name of a bottleneck or trigger.
 func (w words) title(axis, id, english string) string {
-	if s, ok := w.cards.Find(axis + "." + id + ".title"); ok {
+	if s, ok := w.messages.Find(axis + "." + id + ".title"); ok {
 		return s
 	}
 	if english != "" {
