@@ -87,6 +87,9 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 			o.onsets[id] = i
 		}
 	}
+	if len(p.in.Alerts) > 0 {
+		onset = min(onset, active) // What deviates only after the condition began did not bring it about.
+	}
 	onset = min(o.beforeOutage(onset), n-2)
 	if floor := o.index(p.end.Add(-6 * time.Hour)); onset < floor {
 		onset = floor
@@ -120,7 +123,7 @@ func (o *observations) deviatesSince(id string, dir, earliest, active int) (int,
 	// What was before is not known yet: it is taken up to the alert's condition first, or, for a question without an
 	// alert, up to ever earlier moments; then up to the onset found.
 	n := len(v)
-	for _, before := range []int{active - o.points(time.Minute), n * 3 / 4, n / 2, n / 3, n / 4} {
+	for _, before := range []int{active - o.points(time.Minute), n * 3 / 4, n / 2, n / 3, n / 4, n / 6, n / 9} {
 		if before < minOnsetPoints || before >= n-1 {
 			continue
 		}
