@@ -252,6 +252,9 @@ func (c configChange) String() string {
 // where names the replicas that a cause is about; a place without an instance means all of them.
 func (o *observations) where(p *plan, c kb.Cause) []Place {
 	whole := []Place{{Model: p.scope.Model}}
+	if o.only != nil && c.Axis == kb.Bottleneck {
+		return placesOf([]replica{*o.only}, p.scope.Model)
+	}
 	if len(o.replicas) == 1 && c.Where != "" {
 		return placesOf(o.replicas, p.scope.Model)
 	}
@@ -326,6 +329,16 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		return Inconclusive, &Blocked{Text: why, Query: e.selector(runningNames, p.scope)}
 	}
 	top := w.bottlenecks[0]
+	if w.tooFew {
+		why := text("blocked.too_few", "only {points} samples since the onset, one every {scrape}: too few to call it calm; ask again soon",
+			number("points", float64(o.window.len()), Count), number("scrape", p.scrape.Seconds(), Seconds))
+		return Inconclusive, &Blocked{Text: why, Query: o.get("running").expr}
+	}
+	if w.noBefore {
+		return Inconclusive, &Blocked{Text: text("blocked.no_baseline",
+			"{first} fits best, but there is no data from before to compare with: {why}",
+			word("first", top.cause.Title), word("why", cmp.Or(o.noBase, "too little data"))), Query: keyQuery(o, top)}
+	}
 	if x := w.undecided; x != nil {
 		why := text("blocked.unread", "{first} fits best, but {signal} could not be read ({why}) and could change that",
 			word("first", top.cause.Title), word("signal", x.sig.Title), word("why", x.why))
@@ -358,13 +371,18 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		b.Text = text("blocked.rivals", "{first} and {second} are about as likely",
 			word("first", top.cause.Title), word("second", rival.cause.Title))
 	}
-	for _, l := range top.lines {
+	b.Query = keyQuery(o, top)
+	return Inconclusive, b
+}
+
+// keyQuery is the PromQL of the first key evidence of a cause.
+func keyQuery(o *observations, s scored) string {
+	for _, l := range s.lines {
 		if l.p.Key && l.p.Signal != "" {
-			b.Query = o.get(l.p.Signal).expr
-			break
+			return o.get(l.p.Signal).expr
 		}
 	}
-	return Inconclusive, b
+	return ""
 }
 
 // decider finds the unknown evidence that separates two causes best.
@@ -474,6 +492,10 @@ func (e *Engine) notes(p *plan, o *observations) []Text {
 	if !p.edge.IsZero() && p.end.Sub(p.edge) > 2*time.Minute {
 		out = append(out, text("note.stale", "the newest sample is {age} old: Prometheus has no fresh data of this scope",
 			number("age", p.end.Sub(p.edge).Seconds(), Seconds)))
+	}
+	if o.only != nil {
+		out = append(out, text("note.focus", "{replica} stands out from its peers and was judged by its own figures",
+			word("replica", firstOf(o.only.place.Instance, o.only.place.Pod))))
 	}
 	if p.failed > 0 {
 		out = append(out, text("note.failed", "{failed} of {asked} queries had no answer: what they would have shown is unknown",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -16,6 +17,8 @@ type absence struct {
 	asked bool
 	// fresh says that Prometheus has samples of something at the end.
 	fresh bool
+	// models are the names of models that do have data, at most five, when the one asked about has none.
+	models []string
 	// http counts targets of the scope that count HTTP requests and export nothing of the engine.
 	http float64
 }
@@ -36,6 +39,17 @@ func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *obs
 	up := log.instant(ctx, "any_target", "count(up)", p.end)
 	if v, ok := up.value.(model.Vector); ok && len(v) > 0 {
 		o.absence.fresh = true
+	}
+	if len(p.names) == 0 {
+		seen := log.instant(ctx, "other_models", "topk(5, count by (model_name) ("+e.selector(runningNames, Scope{})+"))", p.end)
+		if v, ok := seen.value.(model.Vector); ok {
+			for _, s := range v {
+				if m := string(s.Metric["model_name"]); m != "" {
+					o.absence.models = append(o.absence.models, m)
+				}
+			}
+			slices.Sort(o.absence.models)
+		}
 	}
 	asked := p.in.Scope
 	asked.Model = ""

@@ -77,6 +77,9 @@ func (e *Engine) Triage(ctx context.Context, in Incident) (Report, error) {
 	o := e.observe(ctx, log, p)
 	log.tally(p)
 	w := e.weigh(p, o)
+	if own, judged := e.focus(p, o, w); own != nil {
+		o, w = own, judged
+	}
 	if err := context.Cause(ctx); err != nil && ctx.Err() == context.Canceled {
 		return Report{}, err
 	}

@@ -37,11 +37,11 @@ func (e *Engine) expression(p *plan, s kb.Signal, by []string) string {
 
 // innermost is the read of a signal with all its existing names, before any fold.
 func (e *Engine) innermost(p *plan, s kb.Signal) string {
-	names := e.existing(p, s)
+	names, read := e.existing(p, s)
 	if len(names) == 0 {
 		return ""
 	}
-	t, err := promq.ParseTemplate(s.Read)
+	t, err := promq.ParseTemplate(read)
 	if err != nil {
 		return "" // Excluded when the knowledge base is loaded.
 	}
@@ -77,14 +77,28 @@ func (e *Engine) innermost(p *plan, s kb.Signal) string {
 	return expr
 }
 
-// existing lists the names of a signal that discovery found, newest first. When discovery failed, every signal is asked
-// for by its newest name.
-func (e *Engine) existing(p *plan, s kb.Signal) []string {
+// existing lists the names of a signal that discovery found, newest first, with how they are read. When none of its own
+// exists, those of the first fallback that has any are taken. When discovery failed, every signal is asked for by its
+// newest name.
+func (e *Engine) existing(p *plan, s kb.Signal) (names []string, read string) {
 	if s.Scope == "target" || p.discovery != nil {
-		return s.Names[:1]
+		return s.Names[:1], s.Read
 	}
+	if names = p.found(s.Spellings()); len(names) > 0 {
+		return names, s.Read
+	}
+	for _, f := range s.Fallback {
+		if names = p.found(f.Spellings()); len(names) > 0 {
+			return names, f.Read
+		}
+	}
+	return nil, ""
+}
+
+// found lists the names that exist in the scope.
+func (p *plan) found(names []string) []string {
 	var out []string
-	for _, n := range s.Spellings() {
+	for _, n := range names {
 		if p.names[n] && !slices.Contains(out, n) {
 			out = append(out, n)
 		}

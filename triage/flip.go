@@ -1,6 +1,10 @@
 package triage
 
-import "math"
+import (
+	"math"
+
+	"vllm-triage/triage/kb"
+)
 
 // flipMargin is by how much a rival must come close, in log-odds, when its unread evidence is taken as favourable.
 const flipMargin = 0.5
@@ -45,8 +49,10 @@ func (w *weighed) flip(o *observations) *observation {
 		}
 	}
 	for _, s := range w.unchecked {
-		if x := o.get(s.missing); s.cause.Axis == top.cause.Axis && (x.state == Failed || x.state == Stale) {
-			return x
+		x := o.get(s.missing)
+		lost := x.state == Failed || x.state == Stale || x.state == Absent && x.sig.Queried() && !x.sig.Optional
+		if s.cause.Axis == top.cause.Axis && s.cause.Kind != kb.Quiet && lost {
+			return x // Not even asked: nobody knows whether it fits better.
 		}
 	}
 	return nil

@@ -61,6 +61,9 @@ func (e *Engine) numbers(p *plan, o *observations) map[string]Arg {
 	if n := orZero(o.feature("requests_seen", "level")); n > 0 {
 		set("requests_affected", math.Round(n), Requests)
 	}
+	if len(o.absence.models) > 0 {
+		out["models_seen"] = Arg{Word: joinNames(o.absence.models)}
+	}
 	if len(o.configs.changed) > 0 {
 		out["config_changes_text"] = Arg{Word: o.configs.String()}
 	}

@@ -30,6 +30,8 @@ type observations struct {
 	onset    time.Time
 	onsetIdx int
 	onsets   map[string]int // Signal to grid index of its own onset; absent when it does not deviate.
+	firing   []float64      // Alerts of the scope that fired, at each grid point.
+	only     *replica       // Set when one replica is judged by itself.
 	// uncertainty is how far onset may be off.
 	uncertainty time.Duration
 

@@ -35,6 +35,9 @@ type plan struct {
 	replicaKeys []string
 	// targetKeys are the labels that join series without model_name to the scope's targets.
 	targetKeys []string
+	// rows is how many series the anchor had at most, replicas times engines; 0 when unknown. sampled is one of them.
+	rows    int
+	sampled Place
 	// focus holds the instances that the alerts name, sorted.
 	focus []string
 	// asked, failed and partial count the requests to Prometheus, those without and those with an incomplete answer.
@@ -203,6 +206,9 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 	e.sample(ctx, log, p, sel)
 	a := log.ranged(ctx, "extent", "count("+sel+")", coarse)
 	if m, ok := a.value.(model.Matrix); ok && len(m) > 0 && len(m[0].Values) > 0 {
+		for _, v := range m[0].Values {
+			p.rows = max(p.rows, int(v.Value))
+		}
 		first := m[0].Values[0].Timestamp.Time().Add(-coarse.step)
 		if first.After(start) {
 			start = first
@@ -231,6 +237,7 @@ func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan, sel string)
 		return
 	}
 	series := vec[0].Metric
+	p.sampled = Place{Instance: string(series["instance"]), Pod: string(series["pod"]), Engine: string(series["engine"])}
 	for _, k := range []string{"instance", "pod", "engine"} {
 		if series[model.LabelName(k)] != "" && (k != "pod" || series["instance"] == "") {
 			p.replicaKeys = append(p.replicaKeys, k)

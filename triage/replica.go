@@ -33,6 +33,10 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 	if len(p.replicaKeys) == 0 {
 		return
 	}
+	if p.rows == 1 {
+		o.replicas = []replica{e.onlyReplica(p, o)}
+		return
+	}
 	var only *labels.Matcher
 	if n := promq.Max(present(o.series("targets"))); n > float64(e.opts.MaxReplicas) || math.IsNaN(n) &&
 		promq.Max(present(o.series("serving"))) > float64(e.opts.MaxReplicas) {
@@ -90,6 +94,17 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 		}
 	}
 	o.replicas = foldTargets(byKey)
+}
+
+// onlyReplica is the replica of a scope that has just one: its series are the folded ones.
+func (e *Engine) onlyReplica(p *plan, o *observations) replica {
+	r := replica{place: p.sampled, key: p.sampled.Instance + "\x00" + p.sampled.Pod + "\x00" + p.sampled.Engine, values: map[string][]float64{}}
+	for _, s := range e.kb.Signals {
+		if v := o.series(s.ID); s.Replica && v != nil {
+			r.values[s.ID] = v
+		}
+	}
+	return r
 }
 
 // foldTargets gives each engine its target's series (up) and lists the replicas by key. A target that serves no engine

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"vllm-triage/triage/kb"
 )
@@ -36,6 +37,10 @@ type weighed struct {
 	unchecked []scored
 	// undecided is a signal that could not be read and that could turn the ranking.
 	undecided *observation
+	// tooFew says that there are too few samples since the onset to call the server calm.
+	tooFew bool
+	// noBefore says that key evidence compares with before, and that there is no before.
+	noBefore bool
 }
 
 // scored is one cause with the sum of its evidence.
@@ -90,8 +95,23 @@ func (w *weighed) temper(p *plan, o *observations) {
 	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
 		limit = min(limit, sure)
 	}
-	if w.undecided != nil {
+	if w.undecided != nil || len(p.names) == 0 || o.get("running").state != Present {
 		limit = min(limit, undecided)
+	}
+	if len(w.bottlenecks) > 0 {
+		switch w.bottlenecks[0].cause.Kind {
+		case kb.Quiet:
+			// Calm is said by data: a firing alert and one or two samples since are not enough of it.
+			n := o.window.len()
+			w.tooFew = p.in.Status == StatusFiring && (n < 2 || n < 3 && p.scrape >= 30*time.Second)
+		case kb.Saturation:
+			// Without a before, what is full may always have been so.
+			w.noBefore = o.baseline.len() == 0 && w.bottlenecks[0].coverage < 1
+		case kb.Service, kb.Workload, kb.Change, kb.NoTrigger:
+		}
+		if w.tooFew || w.noBefore {
+			limit = min(limit, undecided)
+		}
 	}
 	scale := func(list []scored) (lost float64) {
 		if len(list) == 0 || list[0].probability <= limit {

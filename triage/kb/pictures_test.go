@@ -119,7 +119,7 @@ func scenes() []scene {
 				s.machine = h100of70b
 				s.machine.seqs = 40
 				s.load = workload{rate: 0.75, prompt: 3600, output: 900, hit: 0}
-				s.machine.pool = 132_000
+				s.machine.pool = 122_000
 			}),
 		with("cap_surge", `Four times as many requests from minute 33 on, max_num_seqs is 32: running stands at 32, the pool has room.`,
 			func(s *scene) {

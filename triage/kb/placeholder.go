@@ -24,13 +24,14 @@ var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 //	requests_affected    requests that started or waited since the onset
 //	config_changes_text  the changed fields of the cache configuration
 //	down_instances, busiest_replica, slowest_replica: names of replicas
+//	models_seen          models that have data, when the one asked about has none
 //
 // Every signal gives three more: {id}, {id}_before and {id}_ratio.
 func Figures() []string {
 	return []string{
 		"residence", "slots_needed", "shed_share", "replicas_now", "replicas_needed", "replicas_to_add", "pool_tokens",
 		"tokens_per_request", "tokens_needed", "pool_factor", "concurrency_fits", "prompt_plateau", "prompt_demand",
-		"requests_affected", "config_changes_text", "down_instances", "busiest_replica", "slowest_replica",
+		"requests_affected", "config_changes_text", "down_instances", "busiest_replica", "slowest_replica", "models_seen",
 	}
 }
 

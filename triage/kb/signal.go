@@ -29,6 +29,8 @@ type Signal struct {
 	Names []string `yaml:"names"`
 	// Read is the innermost PromQL, in which `metric` stands for the name and [1w] for the rate window.
 	Read string `yaml:"read"`
+	// Fallback are other metrics that tell the same, less directly; the first whose names exist is read when Names do not.
+	Fallback []Fallback `yaml:"fallback"`
 	// Fold is how replicas become one series: sum, avg, max, min, count or p95 (of a classic histogram).
 	Fold string `yaml:"fold"`
 	// Scope is "model" (the series carry model_name; the default), "target" (they do not and come from the same target),
@@ -48,6 +50,12 @@ type Signal struct {
 	Needs []string `yaml:"needs"`
 }
 
+// Fallback is another way to read a signal.
+type Fallback struct {
+	Names []string `yaml:"names"`
+	Read  string   `yaml:"read"`
+}
+
 // RatioOf divides two signals, pooled over a window.
 type RatioOf struct {
 	Num string `yaml:"num"`
@@ -64,9 +72,14 @@ func (s Signal) Neighbour() bool { return s.Queried() && (s.Scope == "device" ||
 
 // Spellings lists the metric names to look for, newest first: each name as vLLM exports it, then as Ray does
 // (v1/metrics/ray_wrappers.py replaces every other character by "_"; Ray adds its own prefix; counters lose "_total").
-func (s Signal) Spellings() []string {
-	out := slices.Clone(s.Names)
-	for _, n := range s.Names {
+func (s Signal) Spellings() []string { return spellings(s.Names) }
+
+// Spellings lists the metric names of a fallback in the same way.
+func (f Fallback) Spellings() []string { return spellings(f.Names) }
+
+func spellings(names []string) []string {
+	out := slices.Clone(names)
+	for _, n := range names {
 		if rest, ok := strings.CutPrefix(n, "vllm:"); ok {
 			out = append(out, "vllm_"+rest, "ray_vllm_"+rest)
 			if bare, ok := strings.CutSuffix(rest, "_total"); ok {
@@ -105,6 +118,11 @@ func (s Signal) validate() error {
 		}
 		if !slices.Contains([]string{"model", "target", "device", "pod"}, s.Scope) {
 			bad("scope %q is not model, target, device or pod", s.Scope)
+		}
+	}
+	for i, f := range s.Fallback {
+		if len(f.Names) == 0 || f.Read == "" {
+			bad("fallback[%d] needs names and read", i)
 		}
 	}
 	if s.Ratio != nil {
