@@ -96,7 +96,7 @@ func TestNothingToDraw(t *testing.T) {
 func TestAltTextSaysWhatIsSeen(t *testing.T) {
 	t.Parallel()
 	r := notifytest.KVLongerOutputs()
-	require.Equal(t, "Charts of Waiting requests 0 → 60, KV cache usage 3.5 % → 96 %, Preemptions 0/s → 0.72/s, "+
+	require.Equal(t, "Charts of Waiting requests 0 → 59, KV cache usage 3.5 % → 96 %, Preemptions 0/s → 0.72/s, "+
 		"Output length 96.3 tok → 1.5k tok from 13:29 KST to 14:09 KST; the baseline is shaded, onset and alert are marked.",
 		chart.AltText(r, options))
 	require.Contains(t, chart.AltText(r, chart.Options{Language: "ko", Location: notifytest.Seoul()}), "대기 요청")

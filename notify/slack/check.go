@@ -71,6 +71,12 @@ func (n *Notifier) Check(ctx context.Context) (Identity, error) {
 	return id, nil
 }
 
+// Ping asks Slack who the token is, to see that both the way and the token are good. Its errors are as those of Check.
+func (n *Notifier) Ping(ctx context.Context) error {
+	_, err := n.Check(ctx)
+	return err
+}
+
 // Can says whether a scope was granted, or may have been because Slack did not say.
 func (i Identity) Can(scope string) bool {
 	return len(i.Scopes) == 0 || slices.Contains(i.Scopes, scope)

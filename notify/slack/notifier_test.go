@@ -438,6 +438,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"chat:write"}, id.Missing)
 
+	require.NoError(t, w.n.Ping(t.Context()))
 	w.fake.Inject(fakeslack.Fault{Error: "invalid_auth"})
 	_, err = w.n.Check(t.Context())
 	require.Equal(t, notify.Auth, failureOf(t, err).Reason)
