@@ -114,7 +114,7 @@ func scenes() []scene {
 			s.load.rate = 3
 			s.outages = []outage{{1, 32, 33.5, func(m *machine) { m.pool = 4800 }}}
 		}),
-		with("kv_full_steady", `The pool is 97 % full of long conversations and nothing suffers: steady tokens, no preemption, hardly a wait.`,
+		with("kv_full_steady", `The pool is three quarters full of long conversations and nothing suffers: steady tokens, hardly a preemption, hardly a wait.`,
 			func(s *scene) {
 				s.machine = h100of70b
 				s.machine.seqs = 40
