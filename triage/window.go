@@ -88,7 +88,9 @@ func (o *observations) findWindows(p *plan, firing []float64) {
 		}
 	}
 	if len(p.in.Alerts) > 0 {
-		onset = min(onset, active) // What deviates only after the condition began did not bring it about.
+		// What deviates only after the condition began did not bring it about. The first sample that can show the condition
+		// is the one after it began.
+		onset = min(onset, o.index(p.active.Add(o.grid.step-1)))
 	}
 	onset = min(o.beforeOutage(onset), n-2)
 	if floor := o.index(p.end.Add(-6 * time.Hour)); onset < floor {
