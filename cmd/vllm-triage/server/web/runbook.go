@@ -16,6 +16,8 @@ type RunbookView struct {
 	Book *runbook.Book // Has the titles of other pages; nil is the shipped one.
 	// Report is the incident's newest one; nil opens the page without an incident, and so without its forms.
 	Report *triage.Report
+	// Previous is the report before, as for the incident's message: when the incident is over it has the numbers.
+	Previous *triage.Report
 
 	Steps  []StepRecord // Of this incident, all pages; the newest state of each step.
 	Checks []Recheck    // Of this incident, the oldest first.
@@ -81,8 +83,9 @@ func newRunbookPage(v RunbookView) (runbookPage, error) {
 	p.Title = p.T("runbook.title", "title", v.Page.Title)
 	in := &runbook.Filling{}
 	if v.Report != nil {
-		in = NewFilling(*v.Report, p.Lang(), v.Site.Location)
-		p.Incident = p.openedFrom(*v.Report)
+		m := notify.NewMessage(*v.Report, notify.Options{Language: p.Lang(), Location: p.Location, Previous: v.Previous})
+		p.Incident = p.openedFrom(v.Report.Incident.ID, m)
+		in = NewFilling(toldReport(*v.Report, v.Previous, m), p.Lang(), p.Location)
 		p.Tone = p.Incident.Tone
 	}
 	in.Link = func(id string) string {
@@ -114,10 +117,9 @@ func newRunbookPage(v RunbookView) (runbookPage, error) {
 	return p, nil
 }
 
-func (p page) openedFrom(r triage.Report) *incidentLink {
-	m := notify.NewMessage(r, notify.Options{Language: p.Lang(), Location: p.Location})
+func (p page) openedFrom(id string, m notify.Message) *incidentLink {
 	return &incidentLink{
-		ID: r.Incident.ID, Href: p.granted(p.link(IncidentPath(r.Incident.ID))),
+		ID: id, Href: p.granted(p.link(IncidentPath(id))),
 		Headline: m.Headline, Since: m.Since, Status: m.StatusText, Tone: tone(m),
 	}
 }

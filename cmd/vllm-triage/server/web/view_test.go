@@ -171,6 +171,16 @@ func TestRunbookWithAnIncident(t *testing.T) {
 	}
 }
 
+func TestRunbookOfAnIncidentThatIsOver(t *testing.T) {
+	t.Parallel()
+	c := notifytest.Named("resolved", "en")
+	v := book(t, "en", "kv_cache_exhaustion", c)
+	v.Previous = c.Options.Previous
+	page := text(t, func(w io.Writer) error { return web.Runbook(w, v) })
+	require.Contains(t, page, "Resolved: KV cache full")
+	require.Contains(t, page, "KV usage is 98 %, 61 wait.", "the numbers are the incident's, not those after it")
+}
+
 func TestRunbookAlone(t *testing.T) {
 	t.Parallel()
 	p, ok := runbook.Get("en", "kv_cache_exhaustion")
