@@ -172,7 +172,8 @@ type Compare struct {
 	Now    string `json:"now"`
 }
 
-// Evidence is one row of the evidence table.
+// Evidence is one row of the evidence table. A row without a label is about no signal but about the sum itself: that
+// similar evidence counts less, or that another cause explains it.
 type Evidence struct {
 	Label    string `json:"label"`
 	Reading  string `json:"reading"` // "5 % → 98 %".

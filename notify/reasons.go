@@ -43,8 +43,11 @@ func (b *builder) evidence(rows []triage.Evidence) []Evidence {
 			Supports: e.Supports,
 			Query:    b.query(b.label(e.Signal), e.Query),
 		}
-		if e.Signal == "" && row.Text == "" {
-			continue // Nothing to read in it.
+		if e.Signal == "" {
+			if row.Text == "" {
+				continue // Nothing to read in it.
+			}
+			row.Label, row.Reading = "", "" // A line of the sum that is about no signal.
 		}
 		out = append(out, row)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -184,6 +185,7 @@ func (p *page) panels(panels []notify.Panel) {
 
 func (p *page) evidence(label string, rows []notify.Evidence) {
 	cells := make([][]string, 0, len(rows))
+	rows = slices.DeleteFunc(slices.Clone(rows), func(e notify.Evidence) bool { return e.Label == "" })
 	for i, e := range rows {
 		if i == maxRows {
 			cells = append(cells, []string{p.words.Fill("ui.and_more", "n", strconv.Itoa(len(rows)-i))})

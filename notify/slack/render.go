@@ -202,6 +202,9 @@ func (p *page) details(m notify.Message, v View) {
 func (p *page) evidence(m notify.Message) {
 	var rows [][]string
 	for _, e := range slices.Concat(m.Evidence, m.ChangeFor) {
+		if e.Label == "" {
+			continue // About the sum, which the incident page shows.
+		}
 		mark := "＋ "
 		if !e.Supports {
 			mark = "－ "
