@@ -7,6 +7,7 @@ import (
 
 	"vllm-triage/promq/memstore"
 	"vllm-triage/triage/eval"
+	"vllm-triage/triage/kb"
 )
 
 // randomDrops is how many different random thirds of the metrics are taken away.
@@ -21,11 +22,26 @@ var core = []string{
 	"vllm:generation_tokens", "vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
 }
 
-// missing takes metrics away: each alone, and 30 % of them at random.
-func missing(recs []*eval.Recording) []Variant {
+// metricsRead lists the metrics that the engine asks for.
+func metricsRead(base *kb.Base) []string {
+	out := []string{"vllm:cache_config_info", "vllm:lora_requests_info"} // Read for their labels.
+	for _, s := range base.Signals {
+		for _, n := range s.Names {
+			out = append(out, family(n))
+		}
+	}
+	return out
+}
+
+// missing takes metrics away: each that is read alone, and 30 % of all at random.
+func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 	all := families(recs)
+	read := metricsRead(base)
 	var out []Variant
 	for _, f := range all {
+		if !slices.Contains(read, f) {
+			continue
+		}
 		out = append(out, Variant{
 			Group: groupMissing, Name: eachMetric, Detail: f, Blind: true,
 			Data: func(r *eval.Recording) *memstore.Store {

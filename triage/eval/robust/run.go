@@ -60,6 +60,9 @@ type Options struct {
 	Eval eval.Options
 	// Keep chooses the variants; nil keeps all.
 	Keep func(Variant) bool
+	// Sample asks each variant about every Sample-th recording only, others by each variant, and there only about the last
+	// alert. 0 asks about everything.
+	Sample int
 	// Progress is told of each finished variant; nil is silent.
 	Progress func(Variant)
 }
@@ -80,11 +83,13 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 	deps := newDependencies(base)
 	var rows []Row
 	var answered []eval.Result
-	for _, v := range Variants(recs) {
+	asked := 0
+	for _, v := range Variants(base, recs) {
 		if ctx.Err() != nil || opts.Keep != nil && !opts.Keep(v) {
 			continue
 		}
-		changed := v.Apply(cases)
+		changed := v.Apply(sampled(recs, cases, opts.Sample, asked))
+		asked++
 		if len(changed) == 0 {
 			continue
 		}
@@ -109,10 +114,32 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 			opts.Progress(v)
 		}
 	}
+	if v := eachQuery; opts.Sample == 0 && ctx.Err() == nil && (opts.Keep == nil || opts.Keep(v)) {
+		row, res := failEachQuery(ctx, base, cases, was, opts.Eval)
+		rows, answered = append(rows, row), append(answered, res)
+		if opts.Progress != nil {
+			opts.Progress(v)
+		}
+	}
 	for i := range rows {
 		rows[i].finish()
 	}
 	return Table{Rows: rows, Calibration: eval.CrossValidate(answered...)}
+}
+
+// sampled are the last cases of every n-th recording, from another one on each time.
+func sampled(recs []*eval.Recording, cases []eval.Case, n, turn int) []eval.Case {
+	if n <= 1 {
+		return cases
+	}
+	var out []eval.Case
+	for i, r := range recs {
+		if i%n == turn%n {
+			cs := r.Cases()
+			out = append(out, cs[len(cs)-1])
+		}
+	}
+	return out
 }
 
 // key tells the cases of all recordings apart, however they are transformed.

@@ -7,6 +7,7 @@ import (
 	"vllm-triage/promq/recording"
 	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
+	"vllm-triage/triage/kb"
 )
 
 // Variant is one transformation of data, question or server. Variants of one Name share a row of the table.
@@ -73,10 +74,10 @@ func (v Variant) Apply(cases []eval.Case) []eval.Case {
 }
 
 // Variants lists all transformations of the recordings, in the order of the table.
-func Variants(recs []*eval.Recording) []Variant {
+func Variants(base *kb.Base, recs []*eval.Recording) []Variant {
 	var out []Variant
 	out = append(out, Variant{Group: "as recorded", Name: "unchanged"})
-	out = append(out, missing(recs)...)
+	out = append(out, missing(base, recs)...)
 	out = append(out, names()...)
 	out = append(out, relabelled()...)
 	out = append(out, replicas()...)

@@ -1,0 +1,92 @@
+package robust_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"vllm-triage/triage/eval"
+	"vllm-triage/triage/eval/robust"
+	"vllm-triage/triage/kb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const incidents = "../../testdata/incidents"
+
+// floors are the least shares of accepted first answers over the sampled recordings. A sample has eight or nine
+// recordings, so one more miss is more than a tenth.
+var floors = map[string]float64{
+	"as recorded: unchanged":                                         1,
+	"metrics missing: no process and HTTP metrics":                   0.85,
+	"metrics missing: no up and scrape metrics":                      0.85,
+	"metric names: vLLM 0.26.0":                                      1,
+	"metric names: vLLM 0.15.0":                                      0.85,
+	"metric names: vLLM 0.10.0":                                      0.85,
+	"metric names: vLLM 0.8.0":                                       0.85,
+	"metric names: Ray":                                              0.85,
+	"labels: alert names a pod only":                                 1,
+	"labels: alert names nothing":                                    1,
+	"labels: series without namespace and pod":                       1,
+	"labels: series with a cluster label":                            1,
+	"replicas: every replica twice":                                  1,
+	"replicas: two equal data-parallel ranks":                        1,
+	"scraping: every 15 s":                                           0.85,
+	"scraping: 10 % of the samples lost":                             0.85,
+	"scraping: counters start anew 20 s after the fault":             0.85,
+	"time: a year later":                                             1,
+	"time: 30 min of calm before":                                    0.85,
+	"time: alert fires 30 min late, 30 min of calm before":           0.85,
+	"time: resolved alert, asked an hour later":                      0.85,
+	"neighbours: another model has an incident too":                  1,
+	"neighbours: calm model, another has an incident":                1,
+	"scale: eight times as big":                                      0.85,
+	"scale: ten times as fast":                                       0.85,
+	"scale: prompts, outputs and pool in tokens eight times as long": 1,
+	"Prometheus: every answer with a warning":                        0.85,
+	"Prometheus: 10 % of the queries fail":                           0.75,
+	"Prometheus: data ends an hour before the question":              0,
+	"Prometheus: every query fails":                                  0,
+}
+
+// Transformations that leave the cause in the data must not hide it, and none may make the engine sure of another. The
+// whole table, over all recordings and all transformations, is `vllm-triage eval --robustness`.
+func TestTransformationsKeepTheAnswer(t *testing.T) {
+	t.Parallel()
+	recs, err := eval.LoadRecordings(incidents)
+	require.NoError(t, err)
+	table := robust.Run(t.Context(), kb.Default(), recs, robust.Options{
+		Sample: 3,
+		Keep:   func(v robust.Variant) bool { _, ok := floors[v.Group+": "+v.Name]; return ok },
+	})
+	if t.Failed() || testing.Verbose() {
+		show(t, table)
+	}
+	seen := 0
+	for _, r := range table.Rows {
+		name := r.Group + ": " + r.Name
+		seen++
+		require.Positive(t, r.Cases, name)
+		require.GreaterOrEqual(t, r.Accepted, floors[name], "%s: accepted first answers\n%s", name, failures(t, r))
+		require.Zero(t, r.ConfidentWrong, "%s: confident and wrong\n%s", name, failures(t, r))
+		require.Zero(t, r.Crashes, "%s\n%s", name, failures(t, r))
+	}
+	require.Equal(t, len(floors), seen, "a transformation of the list above is gone")
+}
+
+func failures(t *testing.T, r robust.Row) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, robust.Table{Rows: []robust.Row{r}}.WriteFailures(&b))
+	return b.String()
+}
+
+func show(t *testing.T, table robust.Table) {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, table.WriteMarkdown(&b))
+	t.Log("\n" + b.String())
+}
