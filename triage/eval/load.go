@@ -81,6 +81,9 @@ func Load(dirs ...string) ([]Case, error) {
 func LoadRecordings(dirs ...string) ([]*Recording, error) {
 	var all []*Recording
 	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() && len(dirs) > 1 {
+			continue // What a shell pattern caught beside the directories, a README for one.
+		}
 		found, err := expand(dir)
 		if err != nil {
 			return nil, err
