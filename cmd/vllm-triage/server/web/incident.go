@@ -139,8 +139,8 @@ func newIncidentPage(v IncidentView) incidentPage {
 	if p.M.Verdict != triage.CauseFound && p.M.Verdict != triage.NoBottleneck {
 		p.Verdict = p.T("verdict.inconclusive")
 	}
-	if v.Site.Now.Sub(v.Report.GeneratedAt) >= stale && !v.Report.GeneratedAt.IsZero() {
-		p.AsOf = p.T("incident.as_of", "clock", p.f.Clock(v.Report.GeneratedAt))
+	if at := v.Report.GeneratedAt; p.M.Status != notify.Adhoc && !at.IsZero() && v.Site.Now.Sub(at) >= stale {
+		p.AsOf = p.T("incident.as_of", "clock", p.f.Clock(at))
 	}
 	r := toldReport(v.Report, o.Previous, p.M)
 	p.verdict(r)
