@@ -21,6 +21,8 @@ type Message struct {
 	Severity   Severity       `json:"severity"`
 	// Mention is whom the first post calls, in the notifier's own spelling (Slack: U…, S…, here or channel).
 	Mention string `json:"mention,omitempty"`
+	// Broadcast shows a reply in the channel too.
+	Broadcast bool `json:"broadcast,omitempty"`
 	// Shadow marks a message that is recorded and shown but not posted.
 	Shadow bool `json:"shadow,omitempty"`
 

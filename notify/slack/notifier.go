@@ -103,7 +103,7 @@ func (n *Notifier) post(ctx context.Context, channel, thread string, m notify.Me
 		options := []slackgo.MsgOption{content, slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl()}
 		if thread != "" {
 			options = append(options, slackgo.MsgOptionTS(thread))
-			if n.c.Broadcast && m.Kind == notify.KindResolved {
+			if m.Broadcast || n.c.Broadcast && m.Kind == notify.KindResolved {
 				options = append(options, slackgo.MsgOptionBroadcast())
 			}
 		}
