@@ -10,8 +10,11 @@ import (
 	"go.uber.org/zap"
 
 	"vllm-triage/cmd/vllm-triage/server"
+	"vllm-triage/cmd/vllm-triage/server/alertmanager"
+	"vllm-triage/cmd/vllm-triage/server/sweep"
 	"vllm-triage/config"
 	"vllm-triage/notify/slack"
+	"vllm-triage/promq"
 	"vllm-triage/triage"
 )
 
@@ -35,6 +38,9 @@ func assemble(cfg *config.Config) (*server.Parts, error) {
 		return nil, err
 	}
 	p := &server.Parts{Config: cfg, Knowledge: base, Runbooks: book, Engine: triage.NewEngine(base, client, opts)}
+	if p.Alerts, err = alertSources(cfg, client); err != nil {
+		return nil, fmt.Errorf("alertmanager: %w", err)
+	}
 	if cfg.Slack.Enabled() {
 		n, err := slackNotifier(cfg)
 		if err != nil {
@@ -42,8 +48,46 @@ func assemble(cfg *config.Config) (*server.Parts, error) {
 		}
 		p.Notifier = n
 		p.Pictures = true
+		p.Ping = func(ctx context.Context) error {
+			_, err := n.Check(ctx)
+			return err
+		}
 	}
 	return p, nil
+}
+
+// alertSources are asked in turn which alerts fire: Alertmanager where it is configured, then the series that Prometheus
+// writes about its alerts, then the alerts' own expressions.
+func alertSources(cfg *config.Config, prometheus *promq.Client) (sweep.Sources, error) {
+	var out sweep.Sources
+	if !cfg.Alertmanager.URL.IsZero() {
+		am, err := alertmanager.New(alertmanager.Config{
+			URLs: []string{cfg.Alertmanager.URL.Raw()}, HTTP: cfg.Alertmanager.HTTP.Config(),
+			Timeout: time.Duration(cfg.Alertmanager.Timeout),
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sweep.NewAlertmanager(func(ctx context.Context, now time.Time) (map[string]bool, error) {
+			return firing(ctx, am, now)
+		}))
+	}
+	return append(out, sweep.NewPrometheus(prometheus), sweep.NewExpression(prometheus)), nil
+}
+
+// firing lists the fingerprints of the alerts that an Alertmanager holds as firing.
+func firing(ctx context.Context, am *alertmanager.Client, now time.Time) (map[string]bool, error) {
+	alerts, err := am.Alerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	held := make(map[string]bool, len(alerts))
+	for _, a := range alerts {
+		if a.EndsAt.IsZero() || a.EndsAt.After(now) {
+			held[a.Fingerprint] = true
+		}
+	}
+	return held, nil
 }
 
 func engineOptions(cfg *config.Config) (triage.Options, error) {
@@ -74,7 +118,8 @@ func parseMatchers(texts []string) ([]*labels.Matcher, error) {
 }
 
 // greet asks the chat who we are, once at the start, so that a bad token is seen before the first incident.
-func greet(ctx context.Context, p *server.Parts, log *zap.Logger) {
+func greet(ctx context.Context, s *server.Server, log *zap.Logger) {
+	p := s.Parts()
 	n, ok := p.Notifier.(*slack.Notifier)
 	if !ok {
 		log.Warn("no slack.bot_token: incidents are kept and shown on the pages, nothing is posted")
@@ -86,4 +131,5 @@ func greet(ctx context.Context, p *server.Parts, log *zap.Logger) {
 		return
 	}
 	log.Info("connected to Slack", zap.Any("identity", id))
+	s.Revive(ctx)
 }

@@ -2,51 +2,68 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"os"
 	"os/signal"
-	"sync"
+	"slices"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 
 	"vllm-triage/cmd/vllm-triage/server"
+	"vllm-triage/cmd/vllm-triage/server/reload"
 	"vllm-triage/config"
 )
 
-// watchEvery is how often the configuration file is looked at. Polling sees what a mounted Kubernetes volume does, which
-// file notifications often do not.
-const watchEvery = 10 * time.Second
+// reloadEvery is how often the files of the configuration are looked at. Polling sees what a mounted Kubernetes volume does,
+// which file notifications often do not.
+const reloadEvery = 10 * time.Second
 
-// reload loads the configuration, builds everything anew and swaps it in. A mistake changes nothing.
-func reload(s *server.Server, m *server.Metrics, log *zap.Logger, file string, env config.Lookup, open bool) error {
-	cfg, err := config.Load(file, env)
-	if err == nil {
-		err = mayServe(cfg, open)
-	}
-	var parts *server.Parts
-	if err == nil {
-		parts, err = assemble(cfg)
-	}
+// source is where the configuration comes from.
+type source struct {
+	file string
+	env  config.Lookup
+	open bool // The service serves without credentials.
+}
+
+// paths are the files whose change is a reason to load the configuration again.
+func (f source) paths(c *config.Config) []string {
+	return []string{f.file, c.Triage.KnowledgeDir, c.Triage.RunbookDir}
+}
+
+// apply loads the configuration, builds everything anew and puts it in place. A mistake changes nothing.
+func apply(ctx context.Context, s *server.Server, log *zap.Logger, level *zap.AtomicLevel, from source) error {
+	cfg, err := config.Load(from.file, from.env)
 	if err != nil {
-		m.Loaded(false, time.Now())
-		log.Error("configuration not loaded, the old one stays in force", zap.String("file", file), zap.Error(err))
+		return err
+	}
+	if err := mayServe(cfg, from.open); err != nil {
+		return err
+	}
+	fresh, err := zap.ParseAtomicLevel(cfg.Log.Level)
+	if err != nil {
+		return err
+	}
+	parts, err := assemble(cfg)
+	if err != nil {
 		return err
 	}
 	for _, key := range needsRestart(s.Parts().Config, cfg) {
 		log.Warn("a change of this key takes effect at the next start", zap.String("key", key))
 	}
+	level.SetLevel(fresh.Level())
 	s.Swap(parts)
-	m.Loaded(true, time.Now())
-	log.Info("configuration loaded", zap.String("file", file), zap.String("knowledge", parts.Knowledge.Hash))
+	s.Revive(ctx) // What was given up may work now.
 	return nil
 }
 
-// needsRestart lists the keys that differ and cannot change while the service runs.
+// needsRestart lists the keys that differ and cannot change while the service runs, sorted.
 func needsRestart(old, fresh *config.Config) []string {
 	var out []string
 	for key, differs := range map[string]bool{
+		"log.format":             old.Log.Format != fresh.Log.Format,
+		"pages.link_key":         !old.Pages.LinkKey.Equal(fresh.Pages.LinkKey),
+		"pages.rate_limit":       old.Pages.RateLimit != fresh.Pages.RateLimit,
 		"server.listen":          old.Server.Listen != fresh.Server.Listen,
 		"server.metrics_listen":  old.Server.MetricsListen != fresh.Server.MetricsListen,
 		"server.web_config_file": old.Server.WebConfigFile != fresh.Server.WebConfigFile,
@@ -57,46 +74,14 @@ func needsRestart(old, fresh *config.Config) []string {
 			out = append(out, key)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
-// watch calls changed on SIGHUP and when the content of the file changes.
-func watch(ctx context.Context, file string, changed func()) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// watch loads the configuration again on SIGHUP and when its files change, until ctx ends.
+func watch(ctx context.Context, r *reload.Reloader) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer signal.Stop(hup)
-		t := time.NewTicker(watchEvery)
-		defer t.Stop()
-		last := digest(file)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hup:
-				last = digest(file)
-				changed()
-			case <-t.C:
-				if now := digest(file); now != last {
-					last = now
-					changed()
-				}
-			}
-		}
-	})
-	return func() {
-		cancel()
-		wg.Wait()
-	}
-}
-
-// digest is the hash of a file; the zero hash when it cannot be read.
-func digest(file string) [sha256.Size]byte {
-	data, err := os.ReadFile(file) //nolint:gosec // The operator names it.
-	if err != nil {
-		return [sha256.Size]byte{}
-	}
-	return sha256.Sum256(data)
+	defer signal.Stop(hup)
+	r.Run(ctx, hup)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"vllm-triage/cmd/vllm-triage/server"
+	"vllm-triage/cmd/vllm-triage/server/reload"
 	"vllm-triage/config"
 	"vllm-triage/triage/store"
 )
@@ -35,12 +37,12 @@ func runServe(ctx context.Context, env environment) error {
 	if err := mayServe(cfg, *open); err != nil {
 		return err
 	}
-	log, err := newLogger(cfg.Log)
+	log, level, err := newLogger(cfg.Log)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Sync() }() // Fails on a terminal.
-	return serve(ctx, cfg, log, *file, env.lookupenv, *open)
+	return serve(ctx, cfg, log, &level, source{*file, env.lookupenv, *open})
 }
 
 // mayServe refuses to run without credentials for the webhook, unless that is asked for and nobody else can reach it.
@@ -54,6 +56,11 @@ func mayServe(cfg *config.Config, open bool) error {
 		}
 		return nil
 	}
+	if cfg.Webhook.ByWebConfig {
+		if err := server.CheckWebConfig(cfg.Server.WebConfigFile); err != nil {
+			return err
+		}
+	}
 	if !authenticated {
 		return errors.New("nobody may post alerts: set webhook.bearer_token_file (or webhook.basic_auth, or " +
 			"webhook.by_web_config); to try it out on loopback, give --insecure-no-auth")
@@ -61,23 +68,25 @@ func mayServe(cfg *config.Config, open bool) error {
 	return nil
 }
 
-func newLogger(c config.Log) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(c.Level)
+// newLogger makes a logger and the handle that changes its level.
+func newLogger(c config.Log) (*zap.Logger, zap.AtomicLevel, error) {
+	level, err := zap.ParseAtomicLevel(c.Level)
 	if err != nil {
-		return nil, fmt.Errorf("log.level: %w", err)
+		return nil, level, fmt.Errorf("log.level: %w", err)
 	}
 	z := zap.NewProductionConfig()
 	if c.Format == "console" {
 		z = zap.NewDevelopmentConfig()
 		z.Development = false
 	}
-	z.Level = zap.NewAtomicLevelAt(level)
+	z.Level = level
 	z.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
 	z.DisableStacktrace = true
-	return z.Build()
+	log, err := z.Build()
+	return log, level, err
 }
 
-func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, file string, env config.Lookup, open bool) error {
+func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, level *zap.AtomicLevel, from source) error {
 	parts, err := assemble(cfg)
 	if err != nil {
 		return err
@@ -94,14 +103,18 @@ func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, file string
 	reg.MustRegister(server.NewStoreCollector(st, log))
 
 	var s *server.Server
+	reloader := reload.New(reload.Options{
+		Apply: func(ctx context.Context) error { return apply(ctx, s, log, level, from) },
+		Paths: func() []string { return from.paths(s.Parts().Config) },
+		Every: reloadEvery, Log: log, Registry: reg,
+	})
 	s, err = server.New(ctx, server.Options{
-		Parts: parts, Store: st, Log: log, Metrics: metrics, Version: version, Owner: ownerName(), Open: open, Gatherer: reg,
-		Reload: func() error { return reload(s, metrics, log, file, env, open) },
+		Parts: parts, Store: st, Log: log, Metrics: metrics, Version: version, Owner: ownerName(), Open: from.open, Gatherer: reg,
+		Reload: func() error { return reloader.Reload(ctx, reload.ByRequest) }, Level: level,
 	})
 	if err != nil {
 		return err
 	}
-	metrics.Loaded(true, time.Now())
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Server.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on server.listen: %w", err)
@@ -116,9 +129,14 @@ func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, file string
 	}
 	log.Info("vllm-triage serves", zap.String("version", version), zap.String("listen", l.Addr().String()),
 		zap.String("store", st.Engine()), zap.String("knowledge", parts.Knowledge.Hash))
-	go greet(ctx, parts, log)
-	stopWatching := watch(ctx, file, func() { _ = reload(s, metrics, log, file, env, open) })
-	defer stopWatching()
+	beside, stopBeside := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer func() {
+		stopBeside()
+		wg.Wait()
+	}()
+	wg.Go(func() { greet(beside, s, log) })
+	wg.Go(func() { watch(beside, reloader) })
 	return s.Serve(ctx, l)
 }
 

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -62,6 +64,27 @@ func (s *Server) linkSignature(incident string, expires int64) string {
 	return s.sign("link", incident+"\x00"+strconv.FormatInt(expires, 10))
 }
 
+// sourceOf is the address that asks, for the rate limit: the last one of X-Forwarded-For that is no proxy of ours when the
+// request comes from one, else the other end of the connection.
+func (s *Server) sourceOf(r *http.Request) string {
+	source := echo.ExtractIPDirect()(r)
+	if !s.trusted(r) {
+		return source
+	}
+	hops := strings.Split(strings.Join(r.Header.Values(echo.HeaderXForwardedFor), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			return source
+		}
+		source = addr.Unmap().String()
+		if !s.ours(addr) {
+			return source
+		}
+	}
+	return source
+}
+
 // trusted says whether the request comes directly from a configured proxy.
 func (s *Server) trusted(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -72,6 +95,11 @@ func (s *Server) trusted(r *http.Request) bool {
 	if err != nil {
 		return false
 	}
+	return s.ours(addr)
+}
+
+// ours says whether an address is one of the configured proxies'.
+func (s *Server) ours(addr netip.Addr) bool {
 	for _, cidr := range s.Parts().Config.Server.TrustedProxies {
 		if p, err := netip.ParsePrefix(cidr); err == nil && p.Contains(addr.Unmap()) {
 			return true

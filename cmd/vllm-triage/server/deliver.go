@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,7 +19,12 @@ import (
 
 const (
 	// partPicture is the picture in the thread. It is uploaded once an incident, after the texts.
-	partPicture = "picture"
+	partPicture       = "picture"
+	partPictureFailed = "picture-failed"
+	// changePart begins the names of parts that tell a change; the store gives them.
+	changePart = "change-"
+	// maxPictureTries is how often a picture is tried that the chat has no time for.
+	maxPictureTries = 4
 	// pictureTime is what a picture may take; the texts are out by then.
 	pictureTime = 20 * time.Second
 	// maxReposts is how often a deleted message is posted afresh.
@@ -39,13 +45,16 @@ func (s *Server) deliverOnce(ctx context.Context) (bool, error) {
 		return s.store.RenewConversation(ctx, c, until)
 	})
 	d := &delivery{s: s, parts: parts, c: c}
-	err = d.run(working)
+	err = s.guarded(func() error { return d.run(working) })
 	release()
 	switch {
 	case err == nil:
-		s.metrics.deliveries.WithLabelValues("delivered").Inc()
-		s.metrics.slackOK.Set(1)
+		s.tookMessage(ctx, c.Channel)
 		return true, nil
+	case errors.Is(err, errCheckFirst):
+		return true, s.store.Undelivered(ctx, c, store.Failure{Reason: checkedFirst, Next: s.now().Add(checkWait)})
+	case errors.Is(err, errFresh):
+		return true, s.store.Undelivered(ctx, c, store.Failure{Reason: string(notify.MessageGone), Err: err, Next: s.now()})
 	case errors.Is(err, store.ErrLeaseLost):
 		return true, nil
 	case ctx.Err() != nil:
@@ -63,21 +72,19 @@ func (s *Server) undelivered(ctx context.Context, c store.Conversation, err erro
 		if e.After > 0 {
 			f.Next = s.now().Add(e.After)
 		}
-		if !e.Retryable && !e.Maybe {
+		// What is not known may pass by itself, but not for ever.
+		if !e.Retryable && !e.Maybe && (e.Reason != notify.OtherReason || c.Attempts >= maxAttempts) {
 			f.State = store.Dead
+			s.gaveUp(c.Channel, e.Reason)
 		}
 	}
 	if errors.Is(err, errTooOld) {
-		f.State, f.Reason = store.Expired, "expired"
-		s.metrics.lost.WithLabelValues("expired").Inc()
-	} else {
-		s.metrics.deliveries.WithLabelValues(f.Reason).Inc()
-		s.metrics.slackOK.Set(0)
+		f.State, f.Reason = store.Expired, lostExpired
+		s.metrics.lost.WithLabelValues(lostExpired).Inc()
 	}
 	log := s.log.Warn
-	if f.State == store.Dead {
+	if f.State != store.Active {
 		log = s.log.Error
-		s.metrics.lost.WithLabelValues("conversation").Inc()
 	}
 	log("delivery failed", zap.String("incident_id", c.IncidentID), zap.String("channel", c.Channel),
 		zap.String("reason", f.Reason), zap.String("state", f.State), zap.Int("attempts", c.Attempts), zap.Error(err))
@@ -117,19 +124,20 @@ func (d *delivery) run(ctx context.Context) error {
 	if err := json.Unmarshal(d.c.Settings, &set); err != nil {
 		return fmt.Errorf("read settings of conversation %d: %w", d.c.ID, err)
 	}
+	if d.isStale(late, *reports.Latest) {
+		return d.checkFirst(ctx)
+	}
 	m := s.message(d.parts, d.in, *reports.Latest, reports.Previous, set, late)
+	if m.Late != "" && d.nowOver(ctx) {
+		m.Late += " " + say(m.Language, "late.over")
+	}
 	revision := reports.Revision
 	card, err := d.card(ctx, m, set, revision)
 	if err != nil {
 		return err
 	}
-	if set.Thread {
-		if err := d.details(ctx, card, m.As(notify.KindDetails), revision); err != nil {
-			return err
-		}
-	}
-	if err := d.once(ctx, card); err != nil {
-		return err
+	if err := d.replies(ctx, card, m, set, revision); err != nil {
+		return d.strayed(ctx, err)
 	}
 	s.metrics.lateness.Observe(late.Seconds())
 	if set.Thread {
@@ -140,6 +148,31 @@ func (d *delivery) run(ctx context.Context) error {
 	return s.store.Delivered(ctx, d.c, revision, s.now(), s.now().Add(time.Duration(d.parts.Config.Triage.EditInterval)))
 }
 
+// replies brings the thread up to date.
+func (d *delivery) replies(ctx context.Context, card notify.Ref, m notify.Message, set settings, revision int64) error {
+	if set.Thread {
+		if err := d.details(ctx, card, m.As(notify.KindDetails), revision); err != nil {
+			return err
+		}
+	}
+	return d.once(ctx, card)
+}
+
+// errFresh says that the thread is gone and a new message is to be posted.
+var errFresh = errors.New("the thread is gone: a new message is posted")
+
+// strayed turns a thread that is gone into a card that is lost: somebody deleted it while nothing was to be edited there.
+func (d *delivery) strayed(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*notify.Error](err)
+	if !ok || e.Reason != notify.MessageGone || d.c.Post(store.PartCard).Reposts >= maxReposts {
+		return err
+	}
+	if err := d.s.store.Lost(ctx, d.c, store.PartCard); err != nil {
+		return err
+	}
+	return errFresh
+}
+
 // card posts or edits the root message. One that was deleted is posted afresh.
 func (d *delivery) card(ctx context.Context, m notify.Message, set settings, revision int64) (notify.Ref, error) {
 	p := d.c.Post(store.PartCard)
@@ -148,8 +181,10 @@ func (d *delivery) card(ctx context.Context, m notify.Message, set settings, rev
 		if p.Shown >= revision || !set.Edit {
 			return ref, nil
 		}
+		mention := m.Mention
 		m.Mention = "" // An edit calls nobody.
-		err := d.parts.Notifier.Update(ctx, ref, m)
+		err := d.update(ctx, ref, m)
+		m.Mention = mention
 		var e *notify.Error
 		switch {
 		case err == nil:
@@ -159,12 +194,13 @@ func (d *delivery) card(ctx context.Context, m notify.Message, set settings, rev
 				return ref, err
 			}
 			d.forget(store.PartCard, store.PartDetails)
+			m.Mention = "" // They were called when it was posted first.
 		default:
 			return ref, err
 		}
 	}
 	ref, found, err := d.post(ctx, store.PartCard, revision, d.findCard, func(ctx context.Context) (notify.Ref, error) {
-		return d.parts.Notifier.Post(ctx, d.c.Channel, m)
+		return d.send(func() (notify.Ref, error) { return d.parts.Notifier.Post(ctx, d.c.Channel, m) }, opPost)
 	})
 	if err != nil || !found {
 		return ref, err
@@ -175,10 +211,14 @@ func (d *delivery) card(ctx context.Context, m notify.Message, set settings, rev
 
 // refresh brings a message up to date that was found as somebody else left it.
 func (d *delivery) refresh(ctx context.Context, part string, ref notify.Ref, m notify.Message, revision int64) error {
-	if err := d.parts.Notifier.Update(ctx, ref, m); err != nil {
+	if err := d.update(ctx, ref, m); err != nil {
 		return err
 	}
 	return d.s.store.Posted(ctx, d.c, part, store.Ref(ref), revision, d.s.now())
+}
+
+func (d *delivery) update(ctx context.Context, ref notify.Ref, m notify.Message) error {
+	return d.s.call(opUpdate, func() error { return d.parts.Notifier.Update(ctx, ref, m) })
 }
 
 // forget drops what is known of parts whose messages are gone.
@@ -223,7 +263,7 @@ func (d *delivery) details(ctx context.Context, card notify.Ref, m notify.Messag
 		return nil
 	}
 	if p.Ref.ID != "" {
-		err := d.parts.Notifier.Update(ctx, notify.Ref(p.Ref), m)
+		err := d.update(ctx, notify.Ref(p.Ref), m)
 		var e *notify.Error
 		if err == nil {
 			return d.s.store.Posted(ctx, d.c, store.PartDetails, p.Ref, revision, d.s.now())
@@ -249,14 +289,32 @@ func (d *delivery) reply(
 	return d.post(ctx, part, revision, func(ctx context.Context) (notify.Ref, bool, error) {
 		return d.findReply(ctx, card, m.Kind)
 	}, func(ctx context.Context) (notify.Ref, error) {
-		return d.parts.Notifier.Reply(ctx, card, m)
+		return d.send(func() (notify.Ref, error) { return d.parts.Notifier.Reply(ctx, card, m) }, opReply)
 	})
 }
 
-// once posts the messages that are said once: a changed verdict, the end, notes.
+// merged is the address of a line of the thread that was not posted because a newer one came before its turn.
+const merged = "merged"
+
+// once posts the messages that are said once: a changed verdict, the end, notes. Of several changes only the newest is told:
+// those that waited for the chat are not replayed.
 func (d *delivery) once(ctx context.Context, card notify.Ref) error {
+	var waiting []store.Post
+	last := -1
 	for _, p := range d.c.Posts {
 		if len(p.Body) == 0 || p.Ref.ID != "" || p.Shown > 0 {
+			continue
+		}
+		if strings.HasPrefix(p.Part, changePart) {
+			last = len(waiting)
+		}
+		waiting = append(waiting, p)
+	}
+	for i, p := range waiting {
+		if strings.HasPrefix(p.Part, changePart) && i < last && !p.Doubtful() {
+			if err := d.s.store.Posted(ctx, d.c, p.Part, store.Ref{Channel: card.Channel, ID: merged}, 1, d.s.now()); err != nil {
+				return err
+			}
 			continue
 		}
 		var m notify.Message
@@ -271,10 +329,10 @@ func (d *delivery) once(ctx context.Context, card notify.Ref) error {
 }
 
 // picture uploads the chart into the thread, once, when there is something to see. It has its own time and never holds
-// the texts up: a failure costs one line in the log and is not tried for ever.
+// the texts up: a failure costs one line in the thread.
 func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report, m notify.Message) error {
 	artist, ok := d.parts.Notifier.(notify.Illustrator)
-	if !ok || !d.parts.Pictures || r.Verdict == triage.NoBottleneck {
+	if !ok || !d.parts.Pictures || d.parts.picturesRefused.Load() || r.Verdict == triage.NoBottleneck {
 		return nil
 	}
 	if p := d.c.Post(partPicture); p.Ref.ID != "" || p.Doubtful() {
@@ -289,13 +347,37 @@ func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report
 			return err
 		}
 		limited, cancel := context.WithTimeout(ctx, pictureTime)
-		err = artist.Illustrate(limited, card, pic)
+		err = d.s.call(opUpload, func() error { return artist.Illustrate(limited, card, pic) })
 		cancel()
 	}
-	id := "uploaded"
-	if err != nil {
-		id = "failed"
-		d.s.log.Warn("picture not uploaded", zap.String("incident_id", d.c.IncidentID), zap.Error(err))
+	if err == nil {
+		return d.drawn(ctx, card, "uploaded")
 	}
-	return d.s.store.Posted(ctx, d.c, partPicture, store.Ref{Channel: card.Channel, ID: id}, 1, d.s.now())
+	e, _ := errors.AsType[*notify.Error](err)
+	if e != nil && e.Reason == notify.RateLimited && e.Retryable && d.c.Attempts < maxPictureTries {
+		// The texts are out: only the picture is left for the next time.
+		return errors.Join(err, d.s.store.Unposted(ctx, d.c, partPicture))
+	}
+	d.s.log.Warn("picture not uploaded", zap.String("incident_id", d.c.IncidentID), zap.Error(err))
+	if err := d.drawn(ctx, card, "failed"); err != nil {
+		return err
+	}
+	if e != nil && e.Reason == notify.Auth {
+		// The app may not upload: that is so for all incidents, and no news for the people in the thread.
+		d.parts.picturesRefused.Store(true)
+		return nil
+	}
+	why := "error"
+	if e != nil {
+		why = string(e.Reason)
+	}
+	line := notify.NewPictureFailed(d.c.IncidentID, m.Language, why)
+	if _, _, err := d.reply(ctx, partPictureFailed, card, line, 1); err != nil {
+		d.s.log.Warn("missing picture not told", zap.String("incident_id", d.c.IncidentID), zap.Error(err))
+	}
+	return nil
+}
+
+func (d *delivery) drawn(ctx context.Context, card notify.Ref, how string) error {
+	return d.s.store.Posted(ctx, d.c, partPicture, store.Ref{Channel: card.Channel, ID: how}, 1, d.s.now())
 }

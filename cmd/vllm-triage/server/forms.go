@@ -136,11 +136,19 @@ func (s *Server) recheckForm(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	if err := s.store.Enqueue(ctx, store.KindTriage, in.ID, "asked for by "+r.who(), s.now()); err != nil {
+	form := c.Request().PostForm
+	page, step := form.Get(web.FieldPage), form.Get(web.FieldStep)
+	if page != "" {
+		book, ok := s.Parts().Runbooks.Get("en", page)
+		if ok && step != "" {
+			_, ok = book.Step(step)
+		}
+		if !ok {
+			return echo.NewHTTPError(http.StatusBadRequest, "there is no such runbook or step")
+		}
+	}
+	if err := s.Recheck(c.Request().Context(), in.ID, r.who(), page, step); err != nil {
 		return err
 	}
-	signal(s.wake)
-	form := c.Request().PostForm
-	return s.back(c, r, in.ID, form.Get(web.FieldPage), form.Get(web.FieldStep))
+	return s.back(c, r, in.ID, page, step)
 }

@@ -97,25 +97,3 @@ func (s *Server) keepLease(ctx context.Context, renew func(context.Context, time
 		<-done
 	}
 }
-
-// keepHouse prunes what is older than the retention, once an hour.
-func (s *Server) keepHouse(ctx context.Context) {
-	t := time.NewTicker(time.Hour)
-	defer t.Stop()
-	for {
-		keep := time.Duration(s.Parts().Config.Retention)
-		if keep > 0 {
-			n, err := s.store.Prune(ctx, s.now().Add(-keep), s.now())
-			if err != nil && ctx.Err() == nil {
-				s.log.Warn("pruning failed", zap.Error(err))
-			} else if n > 0 {
-				s.log.Info("pruned incidents", zap.Int("count", n))
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}

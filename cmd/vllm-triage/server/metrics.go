@@ -1,8 +1,6 @@
 package server
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"vllm-triage/notify"
@@ -11,7 +9,7 @@ import (
 
 // The outcomes of a webhook, as the label "result".
 const (
-	webhookStored      = "stored"
+	webhookAccepted    = "accepted"
 	webhookDuplicate   = "duplicate"
 	webhookInvalid     = "invalid"
 	webhookTooLarge    = "too_large"
@@ -19,30 +17,42 @@ const (
 	webhookUnavailable = "unavailable"
 )
 
+// The calls to a chat, as the label "operation".
+const (
+	opPost   = "post"
+	opUpdate = "update"
+	opReply  = "reply"
+	opUpload = "upload"
+)
+
+// lostExpired counts news that became too old before they could be delivered, as the label "what".
+const lostExpired = "expired"
+
 // Metrics are the service's own, in Prometheus' naming.
 type Metrics struct {
-	webhooks       *prometheus.CounterVec
-	webhookSeconds prometheus.Histogram
-	alerts         *prometheus.CounterVec
-	incidents      *prometheus.CounterVec
-	triages        *prometheus.CounterVec
-	triageSeconds  *prometheus.HistogramVec
-	queries        *prometheus.CounterVec
-	deliveries     *prometheus.CounterVec
-	lateness       prometheus.Histogram
-	lost           *prometheus.CounterVec
-	lookups        *prometheus.CounterVec
-	reloadOK       prometheus.Gauge
-	reloadTime     prometheus.Gauge
-	lastWebhook    prometheus.Gauge
-	slackOK        prometheus.Gauge
+	webhooks           *prometheus.CounterVec
+	webhookSeconds     prometheus.Histogram
+	alerts             *prometheus.CounterVec
+	incidents          *prometheus.CounterVec
+	triages            *prometheus.CounterVec
+	triageSeconds      *prometheus.HistogramVec
+	queries            *prometheus.CounterVec
+	querySeconds       prometheus.Histogram
+	notifications      *prometheus.CounterVec
+	notificationErrors *prometheus.CounterVec
+	heartbeat          prometheus.Gauge
+	lateness           prometheus.Histogram
+	lost               *prometheus.CounterVec
+	lookups            *prometheus.CounterVec
+	lastWebhook        prometheus.Gauge
+	slackOK            prometheus.Gauge
 }
 
 // NewMetrics registers the service's metrics. All series exist from the start, so that rules on them see a zero.
 func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	m := &Metrics{
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm_triage_webhooks_total", Help: "Webhook requests by result.",
+			Name: "vllm_triage_webhook_requests_total", Help: "Webhook requests by result.",
 		}, []string{"result"}),
 		webhookSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "vllm_triage_webhook_duration_seconds", Help: "Time to answer a webhook, its commit included.",
@@ -52,10 +62,10 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 			Name: "vllm_triage_alerts_received_total", Help: "Alerts in accepted webhooks, by status.",
 		}, []string{"status"}),
 		incidents: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm_triage_incidents_total", Help: "What notifications did to incidents.",
+			Name: "vllm_triage_incident_events_total", Help: "What notifications did to incidents.",
 		}, []string{"event"}),
 		triages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm_triage_triages_total", Help: "Triages by verdict; failed ones are repeated.",
+			Name: "vllm_triage_verdicts_total", Help: "Triages by verdict; failed ones are repeated.",
 		}, []string{"verdict"}),
 		triageSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "vllm_triage_triage_duration_seconds", Help: "Duration of a triage: all of it, the part that waits for Prometheus.",
@@ -64,25 +74,30 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vllm_triage_prometheus_queries_total", Help: "Queries to Prometheus by outcome.",
 		}, []string{"outcome"}),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm_triage_deliveries_total", Help: "Deliveries to chats by result: delivered, or the class of the error.",
-		}, []string{"result"}),
+		querySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "vllm_triage_prometheus_query_duration_seconds", Help: "Duration of one query to Prometheus.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}),
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vllm_triage_notifications_total", Help: "Calls to the chat by operation, failed ones among them.",
+		}, []string{"operation"}),
+		notificationErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vllm_triage_notification_errors_total", Help: "Calls to the chat that failed, by class of the error.",
+		}, []string{"reason"}),
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "vllm_triage_delivery_lateness_seconds", Help: "How long news waited before they were delivered.",
 			Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600},
 		}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vllm_triage_lost_total", Help: "What was given up. It must stay 0.",
+			Name: "vllm_triage_lost_total", Help: "What was given up for good. It stays 0.",
 		}, []string{"what"}),
 		lookups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vllm_triage_message_lookups_total",
 			Help: "Messages that were perhaps posted, by what looking for them gave; blind ones may be posted twice.",
 		}, []string{"outcome"}),
-		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "vllm_triage_config_last_reload_successful", Help: "Whether the last load of the configuration succeeded.",
-		}),
-		reloadTime: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "vllm_triage_config_last_reload_success_timestamp_seconds", Help: "When the configuration was last loaded.",
+		heartbeat: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "vllm_triage_heartbeat_last_received_timestamp_seconds",
+			Help: "When the newest heartbeat alert was received, in seconds since 1970; 0 until the first.",
 		}),
 		lastWebhook: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "vllm_triage_last_webhook_timestamp_seconds", Help: "When the last webhook was accepted.",
@@ -96,14 +111,14 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	r.MustRegister(build, m.webhooks, m.webhookSeconds, m.alerts, m.incidents, m.triages, m.triageSeconds, m.queries,
-		m.deliveries, m.lateness, m.lost, m.lookups, m.reloadOK, m.reloadTime, m.lastWebhook, m.slackOK)
+		m.querySeconds, m.notifications, m.notificationErrors, m.lateness, m.lost, m.lookups, m.heartbeat, m.lastWebhook, m.slackOK)
 	m.initialise()
 	return m
 }
 
 func (m *Metrics) initialise() {
 	for _, v := range []string{
-		webhookStored, webhookDuplicate, webhookInvalid, webhookTooLarge, webhookForbidden, webhookUnavailable,
+		webhookAccepted, webhookDuplicate, webhookInvalid, webhookTooLarge, webhookForbidden, webhookUnavailable,
 	} {
 		m.webhooks.WithLabelValues(v)
 	}
@@ -122,30 +137,20 @@ func (m *Metrics) initialise() {
 	for _, v := range []string{"value", "empty", "partial", "error"} {
 		m.queries.WithLabelValues(v)
 	}
+	for _, v := range []string{opPost, opUpdate, opReply, opUpload} {
+		m.notifications.WithLabelValues(v)
+	}
 	for _, v := range []notify.Reason{
-		"delivered", notify.RateLimited, notify.Unavailable, notify.TimedOut, notify.Auth, notify.ChannelGone,
+		notify.RateLimited, notify.Unavailable, notify.TimedOut, notify.Auth, notify.ChannelGone,
 		notify.MessageGone, notify.Rejected, notify.OtherReason,
 	} {
-		m.deliveries.WithLabelValues(string(v))
+		m.notificationErrors.WithLabelValues(string(v))
 	}
-	for _, v := range []string{"job", "conversation", "expired"} {
+	for _, v := range []string{lostExpired} {
 		m.lost.WithLabelValues(v)
 	}
 	for _, v := range []string{lookupFound, lookupAbsent, lookupBlind} {
 		m.lookups.WithLabelValues(v)
-	}
-	m.Loaded(true, time.Time{})
-}
-
-// Loaded notes how a load of the configuration ended.
-func (m *Metrics) Loaded(ok bool, at time.Time) {
-	if !ok {
-		m.reloadOK.Set(0)
-		return
-	}
-	m.reloadOK.Set(1)
-	if !at.IsZero() {
-		m.reloadTime.Set(float64(at.Unix()))
 	}
 }
 
@@ -155,5 +160,6 @@ func (m *Metrics) triaged(r triage.Report) {
 	m.triageSeconds.WithLabelValues("queries").Observe(float64(r.QueryMS) / 1000)
 	for _, q := range r.QueryLog {
 		m.queries.WithLabelValues(q.Outcome).Inc()
+		m.querySeconds.Observe(float64(q.DurationMS) / 1000)
 	}
 }

@@ -225,6 +225,9 @@ func (s *Server) runbookPage(c echo.Context) error {
 		if v.Steps, v.Seen, err = s.records(c.Request().Context(), in); err != nil {
 			return err
 		}
+		if v.Checks, err = s.checksOf(c.Request().Context(), in.ID); err != nil {
+			return err
+		}
 	}
 	return html(c, func(b *bytes.Buffer) error { return web.Runbook(b, v) })
 }
@@ -246,6 +249,9 @@ func (s *Server) addRecords(ctx context.Context, in store.Incident, v *web.Incid
 		v.Feedback = append(v.Feedback, web.Feedback{By: f.Author, At: f.At, Opinion: f.Opinion, Cause: f.Cause, Comment: f.Comment})
 	}
 	if v.Steps, v.Seen, err = s.records(ctx, in); err != nil {
+		return err
+	}
+	if v.Checks, err = s.checksOf(ctx, in.ID); err != nil {
 		return err
 	}
 	verdicts, err := s.store.Verdicts(ctx, in.ID)

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"vllm-triage/cmd/vllm-triage/server/sweep"
 	"vllm-triage/config"
 	"vllm-triage/notify"
 	"vllm-triage/triage"
@@ -30,6 +33,13 @@ type Parts struct {
 	Notifier notify.Notifier
 	// Pictures says that the notifier may be given pictures.
 	Pictures bool
+	// Ping asks the chat for a sign of life; nil: readiness does not depend on it.
+	Ping func(ctx context.Context) error
+	// Alerts knows which alerts fire; nil: ends of alerts that got lost are not looked for.
+	Alerts sweep.Source
+
+	// picturesRefused is set once the chat has said that it takes none of ours: it is not asked for each incident.
+	picturesRefused atomic.Bool
 }
 
 // Options are what a Server needs that no configuration file says.
@@ -49,4 +59,18 @@ type Options struct {
 	Open bool
 	// Reload loads the configuration again; nil: reloading is not possible.
 	Reload func() error
+	// Level is the level of Log, to be read and changed while the service runs; nil: it is fixed.
+	Level *zap.AtomicLevel
+	// Timeouts bound how long a client may take; the zero value takes the defaults.
+	Timeouts Timeouts
+}
+
+// Timeouts bound the parts of a request; see http.Server.
+type Timeouts struct{ Header, Read, Write, Idle time.Duration }
+
+func (t Timeouts) withDefaults() Timeouts {
+	return Timeouts{
+		Header: cmp.Or(t.Header, 5*time.Second), Read: cmp.Or(t.Read, 30*time.Second),
+		Write: cmp.Or(t.Write, time.Minute), Idle: cmp.Or(t.Idle, 2*time.Minute),
+	}
 }

@@ -18,7 +18,7 @@ import (
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.IPExtractor = echo.ExtractIPDirect()
+	e.IPExtractor = s.sourceOf
 	e.HTTPErrorHandler = s.onError
 	e.Use(s.recoverPanics, requestID, secureHeaders)
 
@@ -26,6 +26,8 @@ func (s *Server) routes() *echo.Echo {
 	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
 	e.GET("/-/ready", s.ready)
 	e.POST("/-/reload", s.reloadNow)
+	e.GET("/-/log-level", s.logLevel)
+	e.PUT("/-/log-level", s.logLevel)
 	if s.gather != nil {
 		e.GET("/metrics", s.metricsPage)
 	}
@@ -141,9 +143,12 @@ func (s *Server) ready(c echo.Context) error {
 	if s.draining.Load() {
 		return c.String(http.StatusServiceUnavailable, "shutting down\n")
 	}
-	if err := s.store.Ping(c.Request().Context()); err != nil {
+	if err := s.pingStore(c.Request().Context()); err != nil {
 		s.log.Warn("store is not ready", zap.Error(err))
 		return c.String(http.StatusServiceUnavailable, "the store cannot be written\n")
+	}
+	if problem := s.chatProblem(); problem != "" {
+		return c.String(http.StatusServiceUnavailable, problem+"\n")
 	}
 	return c.String(http.StatusOK, "ready\n")
 }
@@ -160,6 +165,20 @@ func (s *Server) reloadNow(c echo.Context) error {
 		return c.String(http.StatusUnprocessableEntity, "the old configuration stays in force:\n"+err.Error()+"\n")
 	}
 	return c.String(http.StatusOK, "reloaded\n")
+}
+
+// logLevel shows the level of the log or changes it, {"level":"debug"}, until the next load of the configuration: with the
+// webhook's credentials only.
+func (s *Server) logLevel(c echo.Context) error {
+	if !s.mayPost(c.Request(), s.Parts().Config.Webhook) {
+		return echo.NewHTTPError(http.StatusUnauthorized, "the log level needs the webhook's credentials")
+	}
+	if s.level == nil {
+		return echo.NewHTTPError(http.StatusNotFound, "the log level is fixed")
+	}
+	c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, 1<<10)
+	s.level.ServeHTTP(c.Response(), c.Request())
+	return nil
 }
 
 // onError answers with a page to browsers and with JSON to programs.

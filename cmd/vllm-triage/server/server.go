@@ -37,11 +37,17 @@ type Server struct {
 	reload  func() error
 	key     []byte // Signs links and form tokens.
 	gather  prometheus.Gatherer
+	level   *zap.AtomicLevel
+	limits  Timeouts
+	started time.Time
 
 	echo     *echo.Echo
 	draining atomic.Bool
 	wake     chan struct{} // News for the worker.
 	tell     chan struct{} // News for the deliverer.
+	chat     chatHealth
+	disk     storeHealth
+	sweeping sweeping
 }
 
 // New builds the service. It makes, or reads from the store, the key that signs links.
@@ -49,6 +55,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		store: o.Store, log: o.Log, metrics: o.Metrics, version: o.Version, owner: o.Owner, now: o.Now, open: o.Open,
 		reload: o.Reload, gather: o.Gatherer, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
+		level: o.Level, limits: o.Timeouts.withDefaults(),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -56,6 +63,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
+	s.started = s.now()
+	s.chat.good, s.chat.channels = s.started, map[string]bool{}
 	s.parts.Store(o.Parts)
 	key, err := s.linkKey(ctx, o.Parts)
 	if err != nil {
@@ -63,7 +72,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.key = key
 	s.echo = s.routes()
-	return s, nil
+	return s, s.wantChores(ctx)
 }
 
 // linkKey is the configured key, or one that is made once and kept in the store, so that all replicas share it.
@@ -123,7 +132,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for range deliverers {
 		wg.Go(func() { s.loop(ctx, work, line{s.tell, s.store.NextDelivery, s.deliverOnce}) })
 	}
-	wg.Go(func() { s.keepHouse(ctx) })
+	wg.Go(func() { s.watchChat(ctx) })
 	wg.Wait()
 	// What was claimed and not finished goes to others at once instead of at the end of its lease.
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -188,10 +197,10 @@ func (s *Server) listen(web *http.Server, l net.Listener) error {
 func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      60 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: s.limits.Header,
+		ReadTimeout:       s.limits.Read,
+		WriteTimeout:      s.limits.Write,
+		IdleTimeout:       s.limits.Idle,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          zap.NewStdLog(s.log.Named("http")),
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -53,29 +54,43 @@ func (s *Server) webhook(c echo.Context) error {
 	}
 	if err != nil {
 		s.metrics.webhooks.WithLabelValues(webhookInvalid).Inc()
-		s.log.Warn("webhook refused", zap.Error(err))
+		s.log.Warn("webhook refused", zap.Error(err),
+			zap.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)))
 		return c.String(http.StatusBadRequest, err.Error()+"\n")
 	}
 	now := s.now()
+	log := s.log.With(zap.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)))
+	payload, err = s.beat(c.Request().Context(), cfg.Heartbeat, payload, now)
+	if err != nil {
+		return s.unavailable(c, "the heartbeat could not be stored", err)
+	}
+	if len(payload.Alerts) == 0 {
+		s.accepted(webhookAccepted, now, began)
+		return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
+	}
 	out, err := s.store.Intake(c.Request().Context(), store.Delivery{
 		Key: store.DeliveryKey(payload), Received: now, Incidents: triage.NewIncidents(payload, now),
 	}, policyOf(cfg))
 	if err != nil {
 		return s.unavailable(c, "the notification could not be stored", err)
 	}
-	s.noteIntake(payload, out, now, began)
+	s.noteIntake(log, payload, out, now, began)
 	signal(s.wake)
 	return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
 }
 
-func (s *Server) noteIntake(p triage.Payload, out store.Outcome, now, began time.Time) {
-	result := webhookStored
-	if out.Duplicate {
-		result = webhookDuplicate
-	}
+func (s *Server) accepted(result string, now, began time.Time) {
 	s.metrics.webhooks.WithLabelValues(result).Inc()
 	s.metrics.lastWebhook.Set(float64(now.Unix()))
 	s.metrics.webhookSeconds.Observe(time.Since(began).Seconds())
+}
+
+func (s *Server) noteIntake(log *zap.Logger, p triage.Payload, out store.Outcome, now, began time.Time) {
+	result := webhookAccepted
+	if out.Duplicate {
+		result = webhookDuplicate
+	}
+	s.accepted(result, now, began)
 	for _, a := range p.Alerts {
 		s.metrics.alerts.WithLabelValues(a.Status).Inc()
 	}
@@ -88,7 +103,7 @@ func (s *Server) noteIntake(p triage.Payload, out store.Outcome, now, began time
 			}
 		}
 		if ch.Opened {
-			s.log.Info("incident opened", zap.String("incident_id", ch.IncidentID), zap.Int("alerts", ch.Began))
+			log.Info("incident opened", zap.String("incident_id", ch.IncidentID), zap.Int("alerts", ch.Began))
 		}
 	}
 }
@@ -97,8 +112,10 @@ func (s *Server) noteIntake(p triage.Payload, out store.Outcome, now, began time
 func (s *Server) unavailable(c echo.Context, reason string, err error) error {
 	s.metrics.webhooks.WithLabelValues(webhookUnavailable).Inc()
 	if err != nil {
-		s.log.Error("webhook not stored", zap.Error(err), zap.String("kind", string(store.KindOf(err))))
-		reason += " (" + string(store.KindOf(err)) + ")"
+		kind := cmp.Or(store.KindOf(err), store.Unreachable)
+		s.log.Error("webhook not stored", zap.Error(err), zap.String("kind", string(kind)),
+			zap.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)))
+		reason += " (" + string(kind) + ")"
 	}
 	c.Response().Header().Set("Retry-After", "5")
 	return c.String(http.StatusServiceUnavailable, reason+"; try again\n")
@@ -141,7 +158,7 @@ func (s *Server) mayPost(r *http.Request, w config.Webhook) bool {
 		userOK, passwordOK := same(user, w.BasicAuth.Username), same(password, want)
 		return userOK && passwordOK
 	}
-	return w.ByWebConfig
+	return w.ByWebConfig && s.verified(r)
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 && b != "" }

@@ -30,7 +30,7 @@ func (s *Server) workOnce(ctx context.Context) (bool, error) {
 	working, release := s.keepLease(ctx, func(ctx context.Context, until time.Time) error {
 		return s.store.Renew(ctx, j, until)
 	})
-	err = s.doJob(working, j)
+	err = s.guarded(func() error { return s.doJob(working, j) })
 	release()
 	switch {
 	case err == nil, errors.Is(err, store.ErrLeaseLost):
@@ -40,8 +40,8 @@ func (s *Server) workOnce(ctx context.Context) (bool, error) {
 	case errors.Is(err, store.ErrNotFound):
 		return true, s.store.Finish(ctx, j, time.Time{}) // The incident was pruned meanwhile.
 	case j.Attempts >= maxAttempts:
-		s.metrics.lost.WithLabelValues("job").Inc()
-		s.log.Error("job given up", zap.String("incident_id", j.IncidentID), zap.Int("attempts", j.Attempts), zap.Error(err))
+		s.failChecks(ctx, j.IncidentID, err)
+		s.log.Error("job given up: vllm-triage jobs shows and retries it", zap.String("incident_id", j.IncidentID), zap.Int("attempts", j.Attempts), zap.Error(err))
 		return true, s.store.Bury(ctx, j, err)
 	}
 	s.metrics.triages.WithLabelValues("failed").Inc()
@@ -55,16 +55,28 @@ func backOff(attempts int) time.Duration {
 	return d/2 + rand.N(d) //nolint:gosec // Jitter needs no secrecy.
 }
 
+// guarded turns a panic into an error: one incident that trips over a mistake of ours must not stop the others, nor the
+// service at every start.
+func (s *Server) guarded(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("background work panicked", zap.Any("panic", p), zap.Stack("stack"))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
 func (s *Server) doJob(ctx context.Context, j store.Job) error {
 	switch j.Kind {
 	case store.KindTriage:
 		return s.triageJob(ctx, j)
 	case store.KindPrune:
-		_, err := s.store.Prune(ctx, s.now().Add(-time.Duration(s.Parts().Config.Retention)), s.now())
-		if err != nil {
-			return err
-		}
-		return s.store.Finish(ctx, j, time.Time{})
+		return s.pruneJob(ctx, j)
+	case store.KindSweep:
+		return s.sweepJob(ctx, j)
+	case kindHeartbeat:
+		return s.heartbeatJob(ctx, j)
 	default:
 		// A job of a newer version, in a rolling upgrade: leave it to those who know it.
 		return s.store.Retry(ctx, j, s.now().Add(time.Minute), fmt.Errorf("unknown kind of job %q", j.Kind))
@@ -83,7 +95,11 @@ func (s *Server) triageJob(ctx context.Context, j store.Job) error {
 	if len(targets) == 0 {
 		return s.store.Finish(ctx, j, time.Time{}) // Every route that takes it is off: kept and counted only.
 	}
-	report, err := parts.Engine.Triage(ctx, in.Triage(alerts, now))
+	question, err := s.question(ctx, in, alerts, now)
+	if err != nil {
+		return err
+	}
+	report, err := s.answer(ctx, parts, question, j)
 	if err != nil {
 		return err
 	}
@@ -93,14 +109,13 @@ func (s *Server) triageJob(ctx context.Context, j store.Job) error {
 	if err != nil {
 		return err
 	}
+	if err := s.finishChecks(ctx, in, reports, report); err != nil {
+		return err
+	}
 	result := store.Result{Report: report, Next: nextLook(parts.Config, in, now)}
 	if !selfResolved(parts.Config, in) {
-		for _, t := range targets {
-			target, err := s.target(parts, t, in, report, reports.Latest)
-			if err != nil {
-				return err
-			}
-			result.Targets = append(result.Targets, target)
+		if result.Targets, err = s.tellTargets(ctx, parts, targets, in, report, reports.Latest); err != nil {
+			return err
 		}
 	}
 	revision, err := s.store.FinishTriage(ctx, j, result, now)
@@ -108,13 +123,62 @@ func (s *Server) triageJob(ctx context.Context, j store.Job) error {
 		return err
 	}
 	signal(s.tell)
-	top := report.Bottlenecks[0]
+	top, trigger := firstOf(report.Bottlenecks), firstOf(report.Triggers)
 	s.log.Info("incident triaged",
 		zap.String("incident_id", in.ID), zap.String("status", in.Status), zap.String("model", in.Scope.Model),
 		zap.String("verdict", string(report.Verdict)), zap.String("bottleneck", top.ID),
-		zap.Float64("probability", top.Probability), zap.String("trigger", report.Triggers[0].ID),
+		zap.Float64("probability", top.Probability), zap.String("trigger", trigger.ID),
 		zap.Int64("revision", revision), zap.Int64("duration_ms", report.DurationMS), zap.Int("queries", report.Queries))
 	return nil
+}
+
+func firstOf(hs []triage.Hypothesis) triage.Hypothesis {
+	if len(hs) == 0 {
+		return triage.Hypothesis{}
+	}
+	return hs[0]
+}
+
+// question is what the engine is asked. Alerts that are only counted, because an incident keeps so many in full, are left
+// out as those are that Alertmanager left out.
+func (s *Server) question(
+	ctx context.Context, in store.Incident, alerts []triage.Alert, now time.Time,
+) (triage.Incident, error) {
+	q := in.Triage(alerts, now)
+	firing, resolved, err := s.store.AlertCounts(ctx, in.ID)
+	if err != nil {
+		return q, err
+	}
+	q.Truncated += max(firing+resolved-len(alerts), 0)
+	return q, nil
+}
+
+// unexplainedAfter is after how many failures people are told of an incident without an answer.
+const unexplainedAfter = 3
+
+// answer asks the engine. When it fails again and again on the first question about an incident, the alert is told without
+// an answer: a mistake of ours must not keep people from knowing that something is wrong.
+func (s *Server) answer(ctx context.Context, p *Parts, q triage.Incident, j store.Job) (r triage.Report, err error) {
+	err = s.guarded(func() (err error) {
+		r, err = p.Engine.Triage(ctx, q)
+		return err
+	})
+	if err == nil || ctx.Err() != nil || j.Attempts < unexplainedAfter {
+		return r, err
+	}
+	s.metrics.triages.WithLabelValues("failed").Inc()
+	s.log.Error("triage failed: the alert is told without a cause", zap.String("incident_id", q.ID), zap.Error(err))
+	return triage.Report{
+		Schema: triage.SchemaVersion, Verdict: triage.Inconclusive, GeneratedAt: q.Now,
+		Incident: triage.IncidentInfo{
+			ID: q.ID, GroupKey: q.GroupKey, Status: q.Status, Scope: q.Scope, Onset: q.StartsAt(),
+			Window: triage.Span{Start: q.StartsAt(), End: q.Now}, Alerts: q.Alerts, Truncated: q.Truncated,
+			RunbookURL: q.RunbookURL(), ExternalURL: q.ExternalURL,
+		},
+		Inconclusive: &triage.Blocked{Text: triage.Text{
+			Text: "The triage itself failed; the log of vllm-triage has the reason under this incident's id.",
+		}},
+	}, nil
 }
 
 // selfResolved says that an incident ended before anybody was told of it: it is kept, not posted.
@@ -169,6 +233,37 @@ type settings struct {
 	BroadcastResolve bool   `json:"broadcast_resolve,omitempty"`
 }
 
+// tellTargets is what each channel is to be told.
+func (s *Server) tellTargets(
+	ctx context.Context, p *Parts, targets []config.Target, in store.Incident, r triage.Report, previous *triage.Report,
+) ([]store.Target, error) {
+	conversations, err := s.store.Conversations(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	told := map[string]bool{}
+	for _, c := range conversations {
+		card := c.Post(store.PartCard)
+		told[c.Channel] = card.Ref.ID != "" || card.Doubtful()
+	}
+	out := make([]store.Target, 0, len(targets))
+	for _, t := range targets {
+		known := previous
+		if !told[t.Channel] {
+			known = nil // Nobody there knows of an earlier verdict: what changed since is no news.
+		}
+		target, err := s.target(p, t, in, r, known)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, target)
+	}
+	return out, nil
+}
+
+// maxFlapLines is after how many flaps the thread no longer tells each end: the card and its counter do.
+const maxFlapLines = 3
+
 // target is what one channel is to be told. A changed verdict, and the end, add a line to the thread.
 func (s *Server) target(
 	p *Parts, t config.Target, in store.Incident, r triage.Report, previous *triage.Report,
@@ -184,8 +279,12 @@ func (s *Server) target(
 		return out, nil
 	}
 	m := s.message(p, in, r, previous, settings{Language: t.Language, Timezone: t.Timezone}, 0)
+	m.Broadcast = t.BroadcastResolve
 	switch {
 	case r.Incident.Status == triage.StatusResolved && previous.Incident.Status != triage.StatusResolved:
+		if in.Flaps > maxFlapLines {
+			break
+		}
 		out.Changed, err = json.Marshal(m.As(notify.KindResolved))
 	case m.Change != nil:
 		out.Changed, err = json.Marshal(m.As(notify.KindChange))
