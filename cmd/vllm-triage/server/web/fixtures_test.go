@@ -170,6 +170,9 @@ func forms(t testing.TB) []sample {
 		for _, c := range notifytest.Cases(language) {
 			v := incident(c, language)
 			add("incident-"+c.Name+"."+language, func(w io.Writer) error { return web.Incident(w, v) })
+			if c.Name != "kv-longer-outputs" && c.Name != "resolved" {
+				continue
+			}
 			bare := web.IncidentView{Site: site(language), Report: c.Report, Options: c.Options}
 			bare.Site.CSRF = ""
 			add("incident-"+c.Name+"-read-only."+language, func(w io.Writer) error { return web.Incident(w, bare) })

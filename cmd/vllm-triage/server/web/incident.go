@@ -383,8 +383,10 @@ func (p *incidentPage) about(r triage.Report) {
 func (p *incidentPage) buttons() {
 	l := p.M.Links
 	for _, b := range []button{
-		{l.Prometheus, "button.prometheus"}, {l.Grafana, "button.grafana"},
-		{l.Alertmanager, "button.alertmanager"}, {l.AlertRunbook, "button.alert_runbook"},
+		{l.Prometheus, "button.prometheus"},
+		{l.Grafana, "button.grafana"},
+		{l.Alertmanager, "button.alertmanager"},
+		{l.AlertRunbook, "button.alert_runbook"},
 	} {
 		if b.Href != "" {
 			p.Buttons = append(p.Buttons, button{Href: b.Href, Text: p.T(b.Text)})
