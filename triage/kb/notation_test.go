@@ -75,7 +75,7 @@ func term(values []float64, i, j int, rising bool) string {
 	if n == 0 {
 		return first
 	}
-	start, _ := strconv.ParseFloat(first, 64) //nolint:errcheck // Formatted on the line above.
+	start, _ := strconv.ParseFloat(first, 64) // Formatted on the line above.
 	step := (values[j] - start) / float64(n)
 	if rising {
 		step = max(step, 0)

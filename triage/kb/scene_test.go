@@ -292,7 +292,7 @@ func (s *scene) rows(i int, shots []sample) []row {
 	if s.labels.perEngine {
 		instance, engine = 1, i
 	}
-	target := fmt.Sprintf(`instance="%s",`, fmt.Sprintf(s.labels.instance, instance)) + s.labels.rest
+	target := fmt.Sprintf("instance=%q,", fmt.Sprintf(s.labels.instance, instance)) + s.labels.rest
 	model := fmt.Sprintf(`model_name=%q,`, s.labels.model) + target
 	if !s.labels.noEngine {
 		model = fmt.Sprintf(`engine="%d",`, engine) + model
@@ -445,10 +445,9 @@ func (s *scene) adapters(target string, shots []sample) []row {
 		}
 		for _, other := range sets {
 			v := at[other]
-			switch {
-			case other == set:
+			if other == set {
 				at[other] = append(v, origin+float64(k)*s.scrape-1)
-			default:
+			} else {
 				at[other] = append(v, v[len(v)-1])
 			}
 		}
