@@ -249,6 +249,12 @@ func (s *Server) tellTargets(
 	out := make([]store.Target, 0, len(targets))
 	for _, t := range targets {
 		known := previous
+		if !told[t.Channel] && tooOld(p.Config, in, s.now()) {
+			s.metrics.lost.WithLabelValues(lostExpired).Inc()
+			s.log.Error("incident not told: nothing was heard of it within triage.max_age",
+				zap.String("incident_id", in.ID), zap.String("channel", t.Channel), zap.Time("heard", in.NotifiedAt))
+			continue
+		}
 		if !told[t.Channel] {
 			known = nil // Nobody there knows of an earlier verdict: what changed since is no news.
 		}
@@ -259,6 +265,13 @@ func (s *Server) tellTargets(
 		out = append(out, target)
 	}
 	return out, nil
+}
+
+// tooOld says whether an incident is not to be told for the first time: after a long time without the chat, or without
+// this service, nobody wants yesterday's alerts. One that still fires is heard of again, as Alertmanager repeats it.
+func tooOld(cfg *config.Config, in store.Incident, now time.Time) bool {
+	limit := time.Duration(cfg.Triage.MaxAge)
+	return limit > 0 && now.Sub(in.NotifiedAt) > limit
 }
 
 // maxFlapLines is after how many flaps the thread no longer tells each end: the card and its counter do.
