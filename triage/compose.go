@@ -2,9 +2,9 @@ package triage
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +33,7 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 		Knowledge:   e.kb.Hash,
 		Residual:    round3(w.residual),
 	}
-	o.numbers = e.numbers(p, o)
+	o.numbers = e.numbers(o)
 	args := o.numbers
 	for i, s := range w.bottlenecks {
 		if i >= maxHypotheses {
@@ -67,7 +67,7 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 	r.Chain = chain(o, w, r.Verdict)
 	r.Impact = impact(o, args)
 	r.Notes = e.notes(p, o)
-	r.Panels = e.panels(p, o, w)
+	r.Panels = e.panels(o, w)
 	return r
 }
 
@@ -228,7 +228,7 @@ func (o *observations) sayArgs(p kb.Predicate) []textArg {
 	add("value", o.feature(p.Signal, p.Feature), x.sig.Unit)
 	for i, t := range p.All {
 		y := o.get(t.Signal)
-		n := fmt.Sprint(i + 1)
+		n := strconv.Itoa(i + 1)
 		args = append(args, word("signal"+n, y.sig.Title))
 		add("during"+n, o.feature(t.Signal, "level"), y.sig.Unit)
 		add("before"+n, o.feature(t.Signal, "base"), y.sig.Unit)
@@ -510,7 +510,7 @@ func (e *Engine) notes(p *plan, o *observations) []Text {
 }
 
 // panels picks the small charts: the symptom that dates the incident, the best evidence and the trigger.
-func (e *Engine) panels(p *plan, o *observations, w *weighed) []Panel {
+func (e *Engine) panels(o *observations, w *weighed) []Panel {
 	const most = 4
 	var out []Panel
 	add := func(id, role string) {

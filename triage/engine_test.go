@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
@@ -36,12 +37,13 @@ func kvLongerOutputs(t *testing.T) (*memstore.Store, time.Time) {
 	return stored(t, "kv-longer-outputs-a", "2026-11-29T14:35:00Z")
 }
 
-func firing(now time.Time, labels map[string]string) triage.Incident {
-	in := triage.NewAdhoc(triage.Scope{Model: labels["model_name"], Namespace: labels["namespace"], Instance: labels["instance"],
-		Pod: labels["pod"]}, now, 0)
+func firing(now time.Time, with map[string]string) triage.Incident {
+	in := triage.NewAdhoc(triage.Scope{
+		Model: with["model_name"], Namespace: with["namespace"], Instance: with["instance"], Pod: with["pod"],
+	}, now, 0)
 	in.Status = triage.StatusFiring
 	in.Alerts = []triage.Alert{{
-		Name: "VLLMQueueGrowing", Status: "firing", Labels: labels, StartsAt: now.Add(-15 * time.Second),
+		Name: "VLLMQueueGrowing", Status: "firing", Labels: with, StartsAt: now.Add(-15 * time.Second),
 	}}
 	return in
 }
@@ -155,7 +157,7 @@ func TestPrometheusInTroubleIsSaid(t *testing.T) {
 		want  string
 	}{
 		"down":          {promqtest.Fault{Status: http.StatusBadGateway}, "could not be reached"},
-		"unauthorized":  {promqtest.Fault{Status: http.StatusUnauthorized}, "refused the credentials"},
+		"wrong token":   {promqtest.Fault{Status: http.StatusUnauthorized}, "refused the credentials"},
 		"too expensive": {promqtest.Fault{Status: http.StatusUnprocessableEntity, Body: tooMany}, "too expensive"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,8 +267,8 @@ func TestAMixedFleetCountsEveryReplicaOnce(t *testing.T) {
 				return l, false
 			}
 			b.Set("instance", instance).Set("pod", instance)
-			if to, ok := rename[l.Get(labels.MetricName)]; ok {
-				b.Set(labels.MetricName, to)
+			if to, ok := rename[l.Get(model.MetricNameLabel)]; ok {
+				b.Set(model.MetricNameLabel, to)
 			}
 			return b.Labels(), true
 		})

@@ -56,7 +56,7 @@ func NewIncidents(p Payload, now time.Time) []Incident {
 			Now:         now.UTC(),
 			Scope:       s,
 			Alerts:      alerts,
-			Truncated:   int(min(p.TruncatedAlerts, 1<<31-1)), //nolint:gosec // Bounded on this line.
+			Truncated:   int(min(p.TruncatedAlerts, 1<<31-1)),
 			Reason:      p.NotificationReason,
 			ExternalURL: httpURL(p.ExternalURL),
 		}

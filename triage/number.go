@@ -10,7 +10,7 @@ import (
 
 // numbers computes the figures that next steps use, by name. A figure whose inputs are unknown is left out, and so are
 // the steps that need it.
-func (e *Engine) numbers(p *plan, o *observations) map[string]Arg {
+func (e *Engine) numbers(o *observations) map[string]Arg {
 	out := map[string]Arg{}
 	set := func(name string, v float64, unit Unit) {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -195,9 +196,12 @@ func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Ti
 		joinNames(configLabels), configNames, promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
 		promDuration(e.opts.LookBack))
 	a := log.instant(ctx, "config", expr, t)
+	if a.err != nil {
+		return nil, a.err
+	}
 	v, ok := a.value.(model.Vector)
 	if !ok {
-		return nil, a.err
+		return nil, nil
 	}
 	slices.SortFunc(v, func(a, b *model.Sample) int {
 		if a.Value != b.Value {
@@ -226,16 +230,7 @@ func compareConfigs(before, after model.Vector) configChange {
 	return c
 }
 
-func joinNames(names []string) string {
-	out := ""
-	for i, n := range names {
-		if i > 0 {
-			out += ", "
-		}
-		out += n
-	}
-	return out
-}
+func joinNames(names []string) string { return strings.Join(names, ", ") }
 
 // valuesOf lists the distinct values of a label, sorted, as one string.
 func valuesOf(v model.Vector, label string) string {
@@ -246,14 +241,7 @@ func valuesOf(v model.Vector, label string) string {
 		}
 	}
 	slices.Sort(out)
-	res := ""
-	for i, x := range out {
-		if i > 0 {
-			res += "|"
-		}
-		res += x
-	}
-	return res
+	return strings.Join(out, "|")
 }
 
 // poolOf adds up the KV cache over replicas. num_gpu_blocks × block_size is the pool of one row; kv_cache_size_tokens (from

@@ -160,7 +160,8 @@ func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
 		return
 	}
 	pick := vec[0].Metric
-	if len(vec) > 1 {
+	switch {
+	case len(vec) > 1:
 		q := strings.ReplaceAll(sel, "num_requests_running", "num_requests_waiting")
 		b := log.instant(ctx, "models", fmt.Sprintf(
 			"topk(1, sum by (model_name, namespace, cluster) (avg_over_time(%s[%s]))) > 0", q, promDuration(5*time.Minute)), p.end)
@@ -174,10 +175,10 @@ func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
 		p.note = text("scope.longest_queue",
 			"the alert names no model and {count} models have data: taken is the one with the longest queue, {model}",
 			number("count", float64(len(vec)), Count), word("model", string(pick["model_name"])))
-	} else if p.scope.Instance != "" || p.scope.Pod != "" {
+	case p.scope.Instance != "" || p.scope.Pod != "":
 		p.note = text("scope.of_replica", "the alert names a replica, not a model: taken is its model, {model}",
 			word("model", string(pick["model_name"])))
-	} else {
+	default:
 		p.note = text("scope.only_model", "the alert names no model: taken is the only one with data, {model}",
 			word("model", string(pick["model_name"])))
 	}

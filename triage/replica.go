@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -119,9 +120,7 @@ func foldTargets(byKey map[string]*replica) []replica {
 		shared := false
 		for _, y := range byKey {
 			if y != x && y.place.Instance == x.place.Instance && y.place.Pod == x.place.Pod && y.values["running"] != nil {
-				for id, v := range x.values {
-					y.values[id] = v
-				}
+				maps.Copy(y.values, x.values)
 				shared = true
 			}
 		}

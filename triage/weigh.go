@@ -323,7 +323,7 @@ func affinity(b, t kb.Cause) float64 {
 	case b.Kind == kb.Service && t.Kind == kb.NoTrigger:
 		k += 0.5
 	case b.Kind == kb.Service && t.Kind == kb.Workload:
-		k -= 1
+		k--
 	case b.Kind == kb.Quiet && t.Kind == kb.NoTrigger:
 		k += 0.5
 	}
