@@ -15,6 +15,9 @@ var update = flag.Bool("update", false, "write the pictures under examples/ anew
 // Change a scene, run with -update, and look at the difference.
 func TestPictures(t *testing.T) {
 	t.Parallel()
+	if raceDetector {
+		t.Skip("each simulation is one goroutine's arithmetic: nothing to race, and a minute of work for the detector")
+	}
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
