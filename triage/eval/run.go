@@ -68,7 +68,7 @@ func Run(ctx context.Context, base *kb.Base, cases []Case, opts Options) Result 
 	}
 	close(next)
 	wg.Wait()
-	return summarise(outcomes, len(base.OnAxis(kb.Bottleneck)))
+	return Summarise(outcomes, len(base.OnAxis(kb.Bottleneck)))
 }
 
 func outcome(ctx context.Context, base *kb.Base, i int, c Case, opts Options) (o Outcome) {

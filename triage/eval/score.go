@@ -81,8 +81,8 @@ type AnswerCount struct {
 // reliabilityBins is how many bins of equal width the reliability table and the ECE have.
 const reliabilityBins = 10
 
-// summarise computes all figures. causes is the number of bottlenecks that the engine chooses from.
-func summarise(outcomes []Outcome, causes int) Result {
+// Summarise computes all figures of some outcomes. causes is the number of bottlenecks that the engine chooses from.
+func Summarise(outcomes []Outcome, causes int) Result {
 	r := Result{Cases: len(outcomes), Outcomes: outcomes}
 	byRec := byRecording(outcomes)
 	r.Recordings = len(byRec)

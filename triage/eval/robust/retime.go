@@ -11,6 +11,9 @@ import (
 // segment shows a piece of a recording at another time: source times from src on, at [from, to). Milliseconds.
 type segment struct{ from, to, src int64 }
 
+// rounding is the relative difference below which a counter's fall comes from adding floats.
+const rounding = 1e-9
+
 // retime builds series out of pieces of themselves. Gauges repeat, counters go on growing from piece to piece, and values
 // that are moments move along. A counter that starts anew inside a piece starts anew.
 func retime(one memstore.Series, segments []segment) memstore.Series {
@@ -42,11 +45,14 @@ func retime(one memstore.Series, segments []segment) memstore.Series {
 						if havePrev && prev <= value {
 							offset = last - prev
 						}
-					} else if havePrev && value < prev {
+					} else if havePrev && value < prev*(1-rounding) {
 						offset = 0
 					}
 					first = false
 					x.Value += offset
+					if begun && x.Value < last && last-x.Value < rounding*last {
+						x.Value = last // A sum's last bits, not a reset.
+					}
 					last, begun = x.Value, true
 				case moment:
 					x.Value += float64(seg.from-seg.src) / 1000
