@@ -45,16 +45,16 @@ const defaultDemo = "kv-longer-outputs-a"
 const demoPatience = time.Minute
 
 func runDemo(ctx context.Context, env environment) error {
-	fs := flags(env, "demo", "[INCIDENT]", `Start the real service on a recorded incident: Alertmanager's webhook is posted to it, it asks the recorded Prometheus as
+	set := flags(env, "demo", "[INCIDENT]", `Start the real service on a recorded incident: Alertmanager's webhook is posted to it, it asks the recorded Prometheus as
 of that moment, and the Slack message appears here as text and on a page as Slack shows it.
 
 Incidents: `+strings.Join(demoNames(), ", "))
-	listen := fs.String("listen", "127.0.0.1:0", "`address` of the page")
-	lang := fs.String("lang", "en", "language of the message: en or ko")
-	once := fs.Bool("once", false, "end after the message was shown")
-	token := fs.String("slack-token", env.getenv("VLLM_TRIAGE_SLACK_BOT_TOKEN"), "bot token: post to Slack for real")
-	channel := fs.String("channel", "", "Slack channel, with --slack-token")
-	args, err := parse(fs, env.args)
+	listen := set.String("listen", "127.0.0.1:0", "`address` of the page")
+	lang := set.String("lang", "en", "language of the message: en or ko")
+	once := set.Bool("once", false, "end after the message was shown")
+	token := set.String("slack-token", env.getenv("VLLM_TRIAGE_SLACK_BOT_TOKEN"), "bot token: post to Slack for real")
+	channel := set.String("channel", "", "Slack channel, with --slack-token")
+	args, err := parse(set, env.args)
 	if err != nil {
 		return err
 	}
@@ -206,9 +206,9 @@ func (d *demo) config(base, prom, api string) (cfg *config.Config, secret string
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // Never fails: crypto/rand ends the program instead.
 	secret = hex.EncodeToString(b[:])
-	token, channel, apiURL := "xoxb-demo", fakeslack.DefaultChannel, api+"/api/"
+	token, channel, apiURL := "xoxb-demo", fakeslack.DefaultChannel, api+"/api/" //nolint:gosec // Of a Slack that is none.
 	if d.token != "" {
-		token, apiURL = d.token, "https://slack.com/api/"
+		token, apiURL = d.token, "https://slack.com/api/" //nolint:gosec // The user's own, from a flag.
 		channel = d.channel
 	}
 	text := fmt.Sprintf(`

@@ -10,7 +10,7 @@ const (
 	Requests       Unit = "requests"
 	RequestsPerSec Unit = "requests_per_second"
 	Tokens         Unit = "tokens"
-	TokensPerSec   Unit = "tokens_per_second"
+	TokensPerSec   Unit = "tokens_per_second" //nolint:gosec // Tokens of text.
 	PerSecond      Unit = "per_second"
 	Count          Unit = "count"
 	Times          Unit = "times" // A factor, shown as "3.2×".
