@@ -123,12 +123,15 @@ type Action struct {
 	When []Condition `yaml:"when"`
 }
 
-// Example is a window of series in promqltest notation and what must come of it.
+// Example is a window of series in promqltest notation and what must come of it. Every cause has one that it wins and one
+// that it must lose (another is expected and the cause stands under never). The first value is at Unix time 1,800,000,000
+// (2027-01-15 08:00:00 UTC), which series that hold times count from.
 type Example struct {
 	Name string `yaml:"name"`
 	// Source is the issue, field case or document that the picture comes from.
 	Source string `yaml:"source"`
-	// Base names a file of series under examples/ that Series adds to or overrides.
+	// Base names a file of series under examples/ that Series adds to or overrides: a series with the same labels replaces
+	// the base's, one without any value (only _) takes it away, and the count of a histogram takes its buckets with it.
 	Base   string `yaml:"base"`
 	Series string `yaml:"series"`
 	// At is the moment of the question, counted from the start of the series.
