@@ -11,6 +11,7 @@ import (
 
 	"vllm-triage/cmd/vllm-triage/server"
 	"vllm-triage/cmd/vllm-triage/server/alertmanager"
+	"vllm-triage/cmd/vllm-triage/server/chatops"
 	"vllm-triage/cmd/vllm-triage/server/sweep"
 	"vllm-triage/config"
 	"vllm-triage/notify/slack"
@@ -38,8 +39,16 @@ func assemble(cfg *config.Config) (*server.Parts, error) {
 		return nil, err
 	}
 	p := &server.Parts{Config: cfg, Knowledge: base, Runbooks: book, Engine: triage.NewEngine(base, client, opts)}
-	if p.Alerts, err = alertSources(cfg, client); err != nil {
+	am, err := alertmanagerClient(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("alertmanager: %w", err)
+	}
+	if am != nil {
+		p.Silencer = am
+	}
+	p.Alerts = alertSources(am, client)
+	if p.Models, err = chatops.NewPrometheusModels(client, opts.Matchers...); err != nil {
+		return nil, err
 	}
 	if cfg.Slack.Enabled() {
 		n, err := slackNotifier(cfg)
@@ -58,21 +67,25 @@ func assemble(cfg *config.Config) (*server.Parts, error) {
 
 // alertSources are asked in turn which alerts fire: Alertmanager where it is configured, then the series that Prometheus
 // writes about its alerts, then the alerts' own expressions.
-func alertSources(cfg *config.Config, prometheus *promq.Client) (sweep.Sources, error) {
+func alertSources(am *alertmanager.Client, prometheus *promq.Client) sweep.Sources {
 	var out sweep.Sources
-	if !cfg.Alertmanager.URL.IsZero() {
-		am, err := alertmanager.New(alertmanager.Config{
-			URLs: []string{cfg.Alertmanager.URL.Raw()}, HTTP: cfg.Alertmanager.HTTP.Config(),
-			Timeout: time.Duration(cfg.Alertmanager.Timeout),
-		})
-		if err != nil {
-			return nil, err
-		}
+	if am != nil {
 		out = append(out, sweep.NewAlertmanager(func(ctx context.Context, now time.Time) (map[string]bool, error) {
 			return firing(ctx, am, now)
 		}))
 	}
-	return append(out, sweep.NewPrometheus(prometheus), sweep.NewExpression(prometheus)), nil
+	return append(out, sweep.NewPrometheus(prometheus), sweep.NewExpression(prometheus))
+}
+
+// alertmanagerClient makes the client of a configuration, or returns nil when there is no Alertmanager in it. It asks nobody.
+func alertmanagerClient(cfg *config.Config) (*alertmanager.Client, error) {
+	if cfg.Alertmanager.URL.IsZero() {
+		return nil, nil
+	}
+	return alertmanager.New(alertmanager.Config{
+		URLs: []string{cfg.Alertmanager.URL.Raw()}, HTTP: cfg.Alertmanager.HTTP.Config(),
+		Timeout: time.Duration(cfg.Alertmanager.Timeout),
+	})
 }
 
 // firing lists the fingerprints of the alerts that an Alertmanager holds as firing.

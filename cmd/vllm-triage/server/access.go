@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -110,28 +109,10 @@ func (s *Server) ours(addr netip.Addr) bool {
 
 // signLinks adds a signature to the links that lead to this service, so that whoever sees the message can open them.
 func (s *Server) signLinks(p *Parts, m *notify.Message) {
-	if !p.Config.Pages.Links || s.open {
-		return
-	}
-	ttl := time.Duration(p.Config.Pages.LinkTTL)
-	// Rounded to the hour, so that edits of one message do not differ in the link alone.
-	expires := s.now().Add(ttl).Truncate(time.Hour).Add(time.Hour).Unix()
-	grant := grantQuery(expires, s.linkSignature(m.IncidentID, expires))
 	for _, link := range []*string{&m.Links.Incident, &m.Links.Runbook} {
-		u, err := url.Parse(*link)
-		if *link == "" || err != nil {
-			continue
+		if *link != "" {
+			*link = s.signLink(p, m.IncidentID, *link)
 		}
-		q := u.Query()
-		extra, err := url.ParseQuery(grant)
-		if err != nil {
-			continue
-		}
-		for k, v := range extra {
-			q[k] = v
-		}
-		u.RawQuery = q.Encode()
-		*link = u.String()
 	}
 }
 

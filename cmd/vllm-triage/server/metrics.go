@@ -46,6 +46,7 @@ type Metrics struct {
 	lookups            *prometheus.CounterVec
 	lastWebhook        prometheus.Gauge
 	slackOK            prometheus.Gauge
+	talk               *talkMetrics
 }
 
 // NewMetrics registers the service's metrics. All series exist from the start, so that rules on them see a zero.
@@ -112,6 +113,7 @@ func NewMetrics(r prometheus.Registerer, version string) *Metrics {
 	build.WithLabelValues(version).Set(1)
 	r.MustRegister(build, m.webhooks, m.webhookSeconds, m.alerts, m.incidents, m.triages, m.triageSeconds, m.queries,
 		m.querySeconds, m.notifications, m.notificationErrors, m.lateness, m.lost, m.lookups, m.heartbeat, m.lastWebhook, m.slackOK)
+	m.talk = newTalkMetrics(r)
 	m.initialise()
 	return m
 }

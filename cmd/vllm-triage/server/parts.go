@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"vllm-triage/cmd/vllm-triage/server/chatops"
 	"vllm-triage/cmd/vllm-triage/server/sweep"
 	"vllm-triage/config"
 	"vllm-triage/notify"
@@ -35,6 +36,10 @@ type Parts struct {
 	Pictures bool
 	// Ping asks the chat for a sign of life; nil: readiness does not depend on it.
 	Ping func(ctx context.Context) error
+	// Models, Silencer and Permissions are for the slash command and the buttons; see chatops.Settings.
+	Models      chatops.ModelSource
+	Silencer    chatops.Silencer
+	Permissions chatops.Permissions
 	// Alerts knows which alerts fire; nil: ends of alerts that got lost are not looked for.
 	Alerts sweep.Source
 
@@ -61,6 +66,8 @@ type Options struct {
 	Reload func() error
 	// Level is the level of Log, to be read and changed while the service runs; nil: it is fixed.
 	Level *zap.AtomicLevel
+	// ResponseHosts are hosts that Slack's response URLs may lead to beside Slack's own: for tests and demonstrations.
+	ResponseHosts []string
 	// Timeouts bound how long a client may take; the zero value takes the defaults.
 	Timeouts Timeouts
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -31,6 +32,8 @@ func (s *Server) routes() *echo.Echo {
 	if s.gather != nil {
 		e.GET("/metrics", s.metricsPage)
 	}
+
+	s.talkRoutes(e)
 
 	assets := http.StripPrefix(web.AssetsPath, http.FileServerFS(web.Assets()))
 	e.GET(web.AssetsPath+"*", func(c echo.Context) error {
@@ -147,7 +150,7 @@ func (s *Server) ready(c echo.Context) error {
 		s.log.Warn("store is not ready", zap.Error(err))
 		return c.String(http.StatusServiceUnavailable, "the store cannot be written\n")
 	}
-	if problem := s.chatProblem(); problem != "" {
+	if problem := cmp.Or(s.chatProblem(), s.socketProblem()); problem != "" {
 		return c.String(http.StatusServiceUnavailable, problem+"\n")
 	}
 	return c.String(http.StatusOK, "ready\n")

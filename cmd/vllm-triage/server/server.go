@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 
+	"vllm-triage/cmd/vllm-triage/server/chatops"
 	"vllm-triage/triage/store"
 )
 
@@ -48,6 +49,9 @@ type Server struct {
 	chat     chatHealth
 	disk     storeHealth
 	sweeping sweeping
+	talk     *chatops.Service // nil without Slack.
+
+	responseHosts []string
 }
 
 // New builds the service. It makes, or reads from the store, the key that signs links.
@@ -55,7 +59,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		store: o.Store, log: o.Log, metrics: o.Metrics, version: o.Version, owner: o.Owner, now: o.Now, open: o.Open,
 		reload: o.Reload, gather: o.Gatherer, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
-		level: o.Level, limits: o.Timeouts.withDefaults(),
+		level: o.Level, limits: o.Timeouts.withDefaults(), responseHosts: o.ResponseHosts,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -71,6 +75,11 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s.key = key
+	if o.Parts.Config.Slack.Enabled() {
+		if s.talk, err = s.newTalk(); err != nil {
+			return nil, err
+		}
+	}
 	s.echo = s.routes()
 	return s, s.wantChores(ctx)
 }
@@ -133,11 +142,23 @@ func (s *Server) Run(ctx context.Context) error {
 		wg.Go(func() { s.loop(ctx, work, line{s.tell, s.store.NextDelivery, s.deliverOnce}) })
 	}
 	wg.Go(func() { s.watchChat(ctx) })
+	wg.Go(func() { s.runSocket(ctx) })
 	wg.Wait()
+	s.Close(work)
 	// What was claimed and not finished goes to others at once instead of at the end of its lease.
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return s.store.Release(release, s.owner)
+}
+
+// Close ends conversations with people: what was begun is finished, or cut short when ctx ends. Run does it at its end.
+func (s *Server) Close(ctx context.Context) {
+	if s.talk == nil {
+		return
+	}
+	if err := s.talk.Close(ctx); err != nil {
+		s.log.Warn("answers to people cut short", zap.Error(err))
+	}
 }
 
 // Drain makes the service refuse webhooks and say that it is not ready; Alertmanager takes them elsewhere or tries again.

@@ -161,6 +161,7 @@ func newWorld(t testing.TB, o setup) *world {
 	w.http = httptest.NewServer(w.server.Handler())
 	t.Cleanup(func() {
 		w.http.Close()
+		w.server.Close(context.WithoutCancel(t.Context()))
 		http.DefaultClient.CloseIdleConnections()
 	})
 	return w
