@@ -42,19 +42,22 @@ func (s *stopwatch) start() func() {
 }
 
 func (s *stopwatch) Query(ctx stdcontext.Context, expr string, at time.Time) (promq.Result, error) {
-	defer s.start()()
+	stop := s.start()
+	defer stop()
 	return s.next.Query(ctx, expr, at)
 }
 
 func (s *stopwatch) QueryRange(ctx stdcontext.Context, expr string, start, end time.Time, step time.Duration) (promq.Result, error) {
-	defer s.start()()
+	stop := s.start()
+	defer stop()
 	return s.next.QueryRange(ctx, expr, start, end, step)
 }
 
 func (s *stopwatch) LabelValues(
 	ctx stdcontext.Context, label string, matchers []string, start, end time.Time,
 ) (values, warnings []string, err error) {
-	defer s.start()()
+	stop := s.start()
+	defer stop()
 	return s.next.LabelValues(ctx, label, matchers, start, end)
 }
 

@@ -28,15 +28,6 @@ func recordings(t testing.TB) []*eval.Recording {
 	return recs
 }
 
-func cases(t testing.TB) []eval.Case {
-	t.Helper()
-	var out []eval.Case
-	for _, r := range recordings(t) {
-		out = append(out, r.Cases()...)
-	}
-	return out
-}
-
 // run asks all cases once for all tests.
 var run = sync.OnceValue(func() eval.Result {
 	cs, err := eval.Load(incidents)
@@ -146,18 +137,23 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		damage     func(t *testing.T, dir string)
 	}{
 		{"no recording.json", "holds no recording.json", func(t *testing.T, dir string) {
+			t.Helper()
 			require.NoError(t, os.Remove(filepath.Join(dir, "recording.json")))
 		}},
 		{"no truth", "truth.json", func(t *testing.T, dir string) {
+			t.Helper()
 			require.NoError(t, os.Remove(filepath.Join(dir, "truth.json")))
 		}},
 		{"empty truth", "bottleneck, trigger and fault_start are needed", func(t *testing.T, dir string) {
+			t.Helper()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "truth.json"), []byte("{}"), 0o600))
 		}},
 		{"broken truth", "truth.json: invalid character", func(t *testing.T, dir string) {
+			t.Helper()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "truth.json"), []byte("{,"), 0o600))
 		}},
 		{"no blocks", "no such directory", func(t *testing.T, dir string) {
+			t.Helper()
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, "tsdb")))
 		}},
 	} {

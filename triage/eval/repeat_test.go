@@ -54,7 +54,7 @@ func TestSameInputSameBytes(t *testing.T) {
 		want := ""
 		for i := range 5 {
 			runtime.GOMAXPROCS(1 + i%4)
-			rep, err := eval.Ask(t.Context(), base, c, eval.Options{Transport: shuffled(uint64(i))}) //nolint:gosec // Small.
+			rep, err := eval.Ask(t.Context(), base, c, eval.Options{Transport: shuffled(uint64(i))})
 			require.NoError(t, err)
 			got := bytesOf(t, rep)
 			if want == "" {

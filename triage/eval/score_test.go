@@ -66,12 +66,13 @@ func TestFigures(t *testing.T) {
 }
 
 // said makes recordings with answers of one probability, of which a share is right.
-func said(p float64, recordings, cases int, right float64) eval.Result {
+func said(p float64, recordings int, right float64) eval.Result {
+	const cases = 10
 	var out []eval.Outcome
 	for i := range recordings {
 		for j := range cases {
 			rank := 2
-			if float64(j) < right*float64(cases) {
+			if float64(j) < right*cases {
 				rank = 1
 			}
 			out = append(out, answered(fmt.Sprintf("r%02d-%g", i, p), "prefill_bound", "prefill_bound", p, rank))
@@ -84,16 +85,16 @@ func said(p float64, recordings, cases int, right float64) eval.Result {
 // that has not seen the recording.
 func TestCrossValidation(t *testing.T) {
 	t.Parallel()
-	bold := eval.CrossValidate(said(0.95, 20, 10, 0.7), said(0.6, 20, 10, 0.55))
+	bold := eval.CrossValidate(said(0.95, 20, 0.7), said(0.6, 20, 0.55))
 	require.Less(t, bold.After.ECE, bold.Before.ECE/3)
 	require.Less(t, bold.Chosen.Apply(0.95), 0.8)
 	require.Less(t, bold.ChosenTemperature.A, 0.6)
 
-	shy := eval.CrossValidate(said(0.6, 30, 10, 0.9), said(0.8, 30, 10, 0.98))
+	shy := eval.CrossValidate(said(0.6, 30, 0.9), said(0.8, 30, 0.98))
 	require.Less(t, shy.After.ECE, shy.Before.ECE/2)
 	require.Greater(t, shy.Chosen.Apply(0.6), 0.8)
 
-	honest := eval.CrossValidate(said(0.9, 20, 10, 0.9), said(0.7, 20, 10, 0.7), said(0.4, 20, 10, 0.4))
+	honest := eval.CrossValidate(said(0.9, 20, 0.9), said(0.7, 20, 0.7), said(0.4, 20, 0.4))
 	require.InDelta(t, 0, honest.Before.ECE, 1e-9)
 	require.InDelta(t, 0.9, honest.Chosen.Apply(0.9), 0.04)
 	require.InDelta(t, 0.4, honest.Chosen.Apply(0.4), 0.04)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -31,7 +32,7 @@ func (r Result) writeCases(p *printer) {
 		for _, o := range r.Outcomes {
 			mark := "-"
 			if o.Rank < Unranked {
-				mark = fmt.Sprint(o.Rank)
+				mark = strconv.Itoa(o.Rank)
 			}
 			if o.Rank > 1 && o.Accepted() {
 				mark += " (accepted)"

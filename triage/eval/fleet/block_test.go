@@ -49,7 +49,7 @@ func writeBlock(t testing.TB, dir string, series []memstore.Series) (samples int
 		}
 		metas := slices.Clone(encoded[key])
 		require.NoError(t, data.WriteChunks(metas...))
-		require.NoError(t, ix.AddSeries(storage.SeriesRef(i), one.Labels, metas...)) //nolint:gosec // An index.
+		require.NoError(t, ix.AddSeries(storage.SeriesRef(i), one.Labels, metas...))
 		mint, maxt = min(mint, metas[0].MinTime), max(maxt, metas[len(metas)-1].MaxTime)
 		samples += len(one.Samples)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -99,7 +98,7 @@ func startPrometheus(t *testing.T, binary, data string) (url string, peak func()
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
 	var log bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), binary, "--config.file="+config, "--storage.tsdb.path="+data, //nolint:gosec // From the PATH.
+	cmd := exec.CommandContext(t.Context(), binary, "--config.file="+config, "--storage.tsdb.path="+data,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--query.timeout=5m", "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
@@ -144,7 +143,7 @@ func peakMB(t *testing.T, pid int) float64 {
 // askElsewhere asks in a process of its own, whose peak of memory is that of a triage and not of making the fleet.
 func askElsewhere(t *testing.T, url string) answer {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAsk$", "-test.v") //nolint:gosec // This very binary.
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAsk$", "-test.v")
 	cmd.Env = append(os.Environ(), "FLEET_URL="+url)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -172,7 +171,7 @@ func TestAsk(t *testing.T) {
 	client, err := promq.NewClient(promq.Config{URL: url, RoundTripper: counter, Timeout: 5 * time.Minute})
 	require.NoError(t, err)
 	began := time.Now()
-	rep, err := triage.NewEngine(kb.Default(), client, triage.Options{Timeout: 20 * time.Minute}).Triage(context.Background(), c.Incident)
+	rep, err := triage.NewEngine(kb.Default(), client, triage.Options{Timeout: 20 * time.Minute}).Triage(t.Context(), c.Incident)
 	require.NoError(t, err)
 	a := answer{
 		Queries: rep.Queries, Bytes: counter.bytes.Load(), Took: time.Since(began), PeakMB: peakMB(t, os.Getpid()),

@@ -3,6 +3,7 @@ package robust
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -113,7 +114,7 @@ func twoRanks(r *eval.Recording) *memstore.Store {
 		if v := l.Get("num_gpu_blocks"); v != "" {
 			var blocks int
 			if _, err := fmt.Sscan(v, &blocks); err == nil {
-				b.Set("num_gpu_blocks", fmt.Sprint(2*blocks))
+				b.Set("num_gpu_blocks", strconv.Itoa(2*blocks))
 			}
 		}
 		zero := b.Labels()

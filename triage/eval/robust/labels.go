@@ -14,7 +14,7 @@ import (
 // relabelled changes the labels of the alerts or of the series.
 func relabelled() []Variant {
 	return []Variant{
-		asking("alert names the model only", func(c eval.Case, old template.KV) template.KV {
+		asking("alert names the model only", func(_ eval.Case, old template.KV) template.KV {
 			return keep(old, "alertname", "severity", "model_name")
 		}),
 		asking("alert names a pod only", func(c eval.Case, old template.KV) template.KV {

@@ -84,14 +84,3 @@ func mapValues(s *memstore.Store, f func(l labels.Labels, v float64) float64) *m
 		return []memstore.Series{{Labels: one.Labels, Samples: out}}
 	})
 }
-
-// relabel changes one label of every series that f gives another value for.
-func relabel(s *memstore.Store, label string, f func(l labels.Labels, old string) string) *memstore.Store {
-	return s.Map(func(l labels.Labels) (labels.Labels, bool) {
-		old := l.Get(label)
-		if v := f(l, old); v != old {
-			return labels.NewBuilder(l).Set(label, v).Labels(), true
-		}
-		return l, true
-	})
-}

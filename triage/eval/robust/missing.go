@@ -50,7 +50,7 @@ func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 		})
 	}
 	for seed := range randomDrops {
-		gone := pick(all, 0.3, uint64(seed)) //nolint:gosec // Small and positive.
+		gone := pick(all, 0.3, uint64(seed))
 		out = append(out,
 			Variant{
 				Group: groupMissing, Name: "30 % of the metrics at random", Detail: fmt.Sprint("seed ", seed), Blind: true,

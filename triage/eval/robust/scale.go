@@ -50,7 +50,8 @@ func fasterStore(s *memstore.Store, by float64) *memstore.Store {
 	})
 	return mapValues(s, func(l labels.Labels, v float64) float64 {
 		name := nameOf(l)
-		if isCounter(name) && isTraffic(name) && !(inSeconds(name) && strings.HasSuffix(name, "_sum")) {
+		seconds := inSeconds(name) && strings.HasSuffix(name, "_sum")
+		if isCounter(name) && isTraffic(name) && !seconds {
 			return v * by
 		}
 		return v

@@ -131,12 +131,11 @@ func outlier(r *eval.Recording, at time.Duration) *memstore.Store {
 	lo := r.FaultStart.Add(at).UnixMilli()
 	hi := lo + tick.Milliseconds()
 	return r.Data.Store().Apply(func(one memstore.Series) []memstore.Series {
-		factor, most := 0.0, 0.0
+		factor, most := 8.0, 1e9
 		switch nameOf(one.Labels) {
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
-			factor, most = 8, 1e9
 		case "vllm:kv_cache_usage_perc":
-			factor, most = 8, 1
+			most = 1
 		default:
 			return []memstore.Series{one}
 		}
