@@ -105,7 +105,12 @@ func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, level *zap.
 	var s *server.Server
 	reloader := reload.New(reload.Options{
 		Apply: func(ctx context.Context) error { return apply(ctx, s, log, level, from) },
-		Paths: func() []string { return from.paths(s.Parts().Config) },
+		Paths: func() []string {
+			if s == nil { // The first look is taken before there is a server.
+				return from.paths(cfg)
+			}
+			return from.paths(s.Parts().Config)
+		},
 		Every: reloadEvery, Log: log, Registry: reg,
 	})
 	s, err = server.New(ctx, server.Options{
