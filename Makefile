@@ -76,6 +76,26 @@ bench: ## Run the benchmarks: BENCH=regexp chooses, BENCHTIME=1s.
 	@grep -rlE --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem </dev/null || exit 1; done
 
+.PHONY: eval
+eval: build ## Score the ranking over the recorded incidents and print the table.
+	$(BIN) eval triage/testdata/incidents
+
+.PHONY: robustness
+robustness: build ## Transform the recorded incidents in many ways and print what becomes of the answers (minutes).
+	$(BIN) eval --robustness triage/testdata/incidents
+
+.PHONY: e2e
+e2e: ## A real Prometheus and Alertmanager, the real binary, a simulated vLLM that turns bad, a fake Slack.
+	go test -tags e2e -count=1 -v ./deploy/e2e
+
+.PHONY: crash
+crash: ## Kill the program at CRASHES (200) random instants under a storm, on SQLite and PostgreSQL; count what is lost.
+	go test -tags crash -count=1 -timeout 60m -v ./cmd/vllm-triage/crash -args -crashes $(or $(CRASHES),200)
+
+.PHONY: bench-fleet
+bench-fleet: ## Triage 1 to 2,000 generated replicas on a real Prometheus: queries, bytes, time, memory of both.
+	FLEET=$(or $(FLEET),1,50,500,2000) go test -count=1 -timeout 60m -v ./triage/eval/fleet
+
 .PHONY: rules
 rules: $(HELM) ## Check Prometheus rules, Alertmanager configuration, dashboards, manifests and chart.
 	go test -count=1 ./deploy/...
@@ -96,6 +116,9 @@ sbom: $(CYCLONEDX) ## Write the CycloneDX SBOM and the licence list to dist/.
 	CGO_ENABLED=0 $(CYCLONEDX) app -json -licenses -std -main cmd/vllm-triage -output dist/sbom.cdx.json .
 	@go run ./deploy/licences dist/sbom.cdx.json > dist/licences.txt
 	@echo "dist/sbom.cdx.json, dist/licences.txt"
+
+.PHONY: lint-tools
+lint-tools: $(GOLANGCI) ## Compile only what lint needs.
 
 .PHONY: tools
 tools: $(GOLANGCI) $(HELM) $(CYCLONEDX) $(GOVULNCHECK) ## Compile the pinned tools into bin/tools.
