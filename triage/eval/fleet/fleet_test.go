@@ -66,7 +66,6 @@ func TestFleet(t *testing.T) {
 		series := robust.Fleet(recs[0], n-1, 30*time.Minute, 15*time.Second)
 		dir := t.TempDir()
 		count, samples := len(series), writeBlock(t, dir, series)
-		series = nil
 		url, peak := startPrometheus(t, binary, dir)
 		a := askElsewhere(t, url)
 		t.Logf("| %d | %d | %d | %d | %d | %.1f s | %.1f s | %.0f MB | %.0f MB | %s %.2f at %s | %s |", n, count, samples, a.Queries,
@@ -130,8 +129,8 @@ func peakMB(t *testing.T, pid int) float64 {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	for s := bufio.NewScanner(f); s.Scan(); {
-		if kb, ok := strings.CutPrefix(s.Text(), "VmHWM:"); ok {
-			v, err := strconv.ParseFloat(strings.Fields(kb)[0], 64)
+		if kilobytes, ok := strings.CutPrefix(s.Text(), "VmHWM:"); ok {
+			v, err := strconv.ParseFloat(strings.Fields(kilobytes)[0], 64)
 			require.NoError(t, err)
 			return v / 1000
 		}

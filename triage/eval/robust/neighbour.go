@@ -42,7 +42,7 @@ func neighbour(recs []*eval.Recording, r *eval.Recording, step int) *eval.Record
 		if x != r {
 			continue
 		}
-		for j := 0; j < len(recs); j++ {
+		for j := range recs {
 			if y := recs[(i+step+j)%len(recs)]; y.Truth.Bottleneck != r.Truth.Bottleneck {
 				return y
 			}

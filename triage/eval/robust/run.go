@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
@@ -265,20 +266,21 @@ func (d dependencies) rose(v Variant, o, was eval.Outcome) bool {
 // Summary is one line for a failure.
 func (f Failure) Summary() string {
 	o := f.Outcome
-	s := fmt.Sprintf("%s: %s %s (truth %s): ", f.Why, o.Recording, o.Alert, o.Truth)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s: %s %s (truth %s): ", f.Why, o.Recording, o.Alert, o.Truth)
 	for i, h := range o.Report.Bottlenecks {
 		if i < 3 {
-			s += fmt.Sprintf("%s %.2f ", h.ID, h.Probability)
+			fmt.Fprintf(&s, "%s %.2f ", h.ID, h.Probability)
 		}
 	}
-	s += "| "
+	s.WriteString("| ")
 	for i, h := range o.Report.Triggers {
 		if i < 2 {
-			s += fmt.Sprintf("%s %.2f ", h.ID, h.Probability)
+			fmt.Fprintf(&s, "%s %.2f ", h.ID, h.Probability)
 		}
 	}
 	if f.Detail != "" {
-		s += "[" + f.Detail + "]"
+		s.WriteString("[" + f.Detail + "]")
 	}
-	return s + " " + o.Verdict
+	return s.String() + " " + o.Verdict
 }

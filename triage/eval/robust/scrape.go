@@ -131,7 +131,8 @@ func outlier(r *eval.Recording, at time.Duration) *memstore.Store {
 	lo := r.FaultStart.Add(at).UnixMilli()
 	hi := lo + tick.Milliseconds()
 	return r.Data.Store().Apply(func(one memstore.Series) []memstore.Series {
-		factor, most := 8.0, 1e9
+		const factor = 8
+		most := 1e9
 		switch nameOf(one.Labels) {
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 		case "vllm:kv_cache_usage_perc":

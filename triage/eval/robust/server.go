@@ -26,11 +26,13 @@ func servers() []Variant {
 		{Group: groupServer, Name: "data ends an hour before the question", Gone: true, Case: func(c eval.Case) (eval.Case, bool) {
 			return askLater(c, time.Hour, 0), true
 		}},
-		{Group: groupServer, Name: "this model's data ends an hour before, other targets go on", Gone: true, Data: withBystander,
+		{
+			Group: groupServer, Name: "this model's data ends an hour before, other targets go on", Gone: true, Data: withBystander,
 			Case: func(c eval.Case) (eval.Case, bool) {
 				c.Also = append(slices.Clone(c.Also), "replica_down") // All targets are gone from service discovery.
 				return askLater(c, time.Hour, 0), true
-			}},
+			},
+		},
 		{Group: groupServer, Name: "alert starts an hour after the data ends", Gone: true, Case: func(c eval.Case) (eval.Case, bool) {
 			return askLater(c, time.Hour, time.Hour), c.Payload != nil
 		}},

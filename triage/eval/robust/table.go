@@ -73,13 +73,14 @@ func weights(hs []triage.Hypothesis, id string) string {
 		if h.ID != id {
 			continue
 		}
-		s := fmt.Sprintf("%s %.1f = %.1f", id, h.Score, h.Prior)
+		var s strings.Builder
+		fmt.Fprintf(&s, "%s %.1f = %.1f", id, h.Score, h.Prior)
 		for _, e := range h.Evidence {
 			if e.Weight != 0 {
-				s += fmt.Sprintf(" %+.1f %s", e.Weight, e.Signal)
+				fmt.Fprintf(&s, " %+.1f %s", e.Weight, e.Signal)
 			}
 		}
-		return s
+		return s.String()
 	}
 	return id + " not listed"
 }
