@@ -73,7 +73,7 @@ func (s *Service) onSlash(ctx context.Context, in slash) outcome {
 			return outcome{body: ephemeral(denied(w, a, why))}
 		}
 	}
-	key := strings.Join([]string{in.Team, in.Channel, in.User, normalise(in.Text)}, "\x00")
+	key := strings.Join([]string{in.Team, in.Channel, in.User, strings.Join(words(normalise(in.Text)), " ")}, "\x00")
 	if !s.commands.first(key, s.now(), repeatWindow) {
 		s.metrics.Handled(act, Repeated)
 		return outcome{body: ephemeral(says(ln(w.say("slash.repeated"))))}

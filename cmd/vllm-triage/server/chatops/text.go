@@ -1,6 +1,7 @@
 package chatops
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -91,8 +92,13 @@ func (l *line) clock(t time.Time, fallback string) *line {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
+// broadcast is how people call a whole channel; some clients link it in plain text too.
+var broadcast = regexp.MustCompile(`@(here|channel|everyone|group)\b`)
+
 // escape makes text safe for Slack's text objects.
-func escape(s string) string { return escaper.Replace(s) }
+func escape(s string) string {
+	return broadcast.ReplaceAllString(escaper.Replace(s), "@\u2060$1")
+}
 
 // reply is an answer: lines, and buttons below them.
 type reply struct {
