@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -56,7 +56,7 @@ func ofService(t *testing.T) exported {
 }
 
 // ofTarget are the labels that Prometheus adds when it scrapes, and le, which belongs to the buckets.
-var ofTarget = []string{labels.MetricName, "job", "instance", "namespace", "le"}
+var ofTarget = []string{model.MetricNameLabel, "job", "instance", "namespace", "le"}
 
 // check fails for a name that the service does not export, and for a matcher that none of its series satisfies.
 func (e exported) check(t *testing.T, where, query string) {
