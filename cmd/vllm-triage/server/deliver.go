@@ -66,8 +66,7 @@ func (s *Server) deliverOnce(ctx context.Context) (bool, error) {
 // undelivered gives a conversation back after a failure, by what the notifier said of it.
 func (s *Server) undelivered(ctx context.Context, c store.Conversation, err error) error {
 	f := store.Failure{Reason: string(notify.OtherReason), Err: err, Next: s.now().Add(backOff(c.Attempts)), State: store.Active}
-	var e *notify.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*notify.Error](err); ok {
 		f.Reason = string(e.Reason)
 		if e.After > 0 {
 			f.Next = s.now().Add(e.After)

@@ -301,7 +301,7 @@ func TestBadTokenIsLoudAndRevived(t *testing.T) {
 
 	good = true
 	w.pass(time.Minute)
-	require.Len(t, w.card().Edits, 0, "the newest state, not each that was between")
+	require.Empty(t, w.card().Edits, "the newest state, not each that was between")
 	require.Equal(t, []string{"details"}, w.thread())
 	status, _ = w.get("/-/ready")
 	require.Equal(t, 200, status)

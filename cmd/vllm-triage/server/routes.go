@@ -47,6 +47,8 @@ func (s *Server) routes() *echo.Echo {
 	pages.GET("/incidents", s.listPage)
 	pages.GET("/incidents/:id", s.incidentPage)
 	pages.GET("/incidents/:id/chart.png", s.incidentChart)
+	// Alert rules link to /runbooks?alert=NAME.
+	pages.GET("/runbooks", func(c echo.Context) error { return c.Redirect(http.StatusFound, web.RunbookPath("index")) })
 	pages.GET("/runbooks/:cause", s.runbookPage)
 	pages.POST("/incidents/:id/feedback", s.feedbackForm)
 	pages.POST("/incidents/:id/steps", s.stepForm)
@@ -190,8 +192,7 @@ func (s *Server) onError(err error, c echo.Context) {
 		return
 	}
 	status, reason := http.StatusInternalServerError, ""
-	var he *echo.HTTPError
-	if errors.As(err, &he) {
+	if he, ok := errors.AsType[*echo.HTTPError](err); ok {
 		status = he.Code
 		if m, ok := he.Message.(string); ok && m != http.StatusText(status) {
 			reason = m

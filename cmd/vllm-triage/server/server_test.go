@@ -78,6 +78,7 @@ type world struct {
 	level   zap.AtomicLevel
 	parts   *server.Parts
 	engine  *engine
+	address string // Of the store.
 }
 
 // setup says what differs from the usual world. Sections replace those of the configuration.
@@ -97,6 +98,7 @@ type setup struct {
 	owner    string
 	pace     time.Duration
 	timeouts server.Timeouts
+	hosts    []string // Response URLs may lead there.
 }
 
 func newWorld(t testing.TB, o setup) *world {
@@ -128,6 +130,7 @@ func newWorld(t testing.TB, o setup) *world {
 	if o.storage == "" {
 		o.storage = storetest.SQLite(t)
 	}
+	w.address = o.storage
 	w.store, err = store.Open(t.Context(), o.storage, store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
@@ -155,7 +158,7 @@ func newWorld(t testing.TB, o setup) *world {
 	}
 	w.server, err = server.New(t.Context(), server.Options{
 		Parts: w.parts, Store: w.store, Log: zap.New(core), Metrics: server.NewMetrics(w.metrics, "test"), Version: "test",
-		Gatherer: w.metrics, Owner: o.owner, Now: w.clock.now, Open: o.open, Reload: o.reload, Level: &w.level, Timeouts: o.timeouts,
+		Gatherer: w.metrics, Owner: o.owner, Now: w.clock.now, Open: o.open, Reload: o.reload, Level: &w.level, Timeouts: o.timeouts, ResponseHosts: o.hosts,
 	})
 	require.NoError(t, err)
 	w.http = httptest.NewServer(w.server.Handler())

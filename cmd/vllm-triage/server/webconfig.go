@@ -19,7 +19,7 @@ type webConfig struct {
 
 func readWebConfig(file string) (webConfig, error) {
 	var c webConfig
-	data, err := os.ReadFile(file) //nolint:gosec // The operator names it.
+	data, err := os.ReadFile(file)
 	if err == nil {
 		err = yaml.Unmarshal(data, &c)
 	}

@@ -38,8 +38,7 @@ func (s *Server) webhook(c echo.Context) error {
 	}
 	body, err := readBody(c.Request(), int64(cfg.Webhook.MaxBody))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			s.metrics.webhooks.WithLabelValues(webhookTooLarge).Inc()
 			return c.String(http.StatusRequestEntityTooLarge, fmt.Sprintf(
 				"the body is larger than %s: set max_alerts in Alertmanager's webhook_config, or raise webhook.max_body\n",

@@ -113,7 +113,11 @@ func (s *Server) triageJob(ctx context.Context, j store.Job) error {
 		return err
 	}
 	result := store.Result{Report: report, Next: nextLook(parts.Config, in, now)}
-	if !selfResolved(parts.Config, in) {
+	quiet, err := s.selfResolved(ctx, parts.Config, in)
+	if err != nil {
+		return err
+	}
+	if !quiet {
 		if result.Targets, err = s.tellTargets(ctx, parts, targets, in, report, reports.Latest); err != nil {
 			return err
 		}
@@ -181,10 +185,20 @@ func (s *Server) answer(ctx context.Context, p *Parts, q triage.Incident, j stor
 	}, nil
 }
 
-// selfResolved says that an incident ended before anybody was told of it: it is kept, not posted.
-func selfResolved(cfg *config.Config, in store.Incident) bool {
-	return in.Status == triage.StatusResolved && in.Revision == 0 &&
-		!in.ResolvedAt.After(in.OpenedAt.Add(time.Duration(cfg.Triage.Debounce)))
+// usualDelay is how long after its start an alert is heard of in the normal way of things: Alertmanager waits for others of
+// the group first.
+const usualDelay = time.Minute
+
+// selfResolved says that an incident was short, over within the debounce time, and that nobody was told of it: it is kept,
+// not posted. One that lasted longer and was heard of late, because this service was down, is news all the same.
+func (s *Server) selfResolved(ctx context.Context, cfg *config.Config, in store.Incident) (bool, error) {
+	debounce := time.Duration(cfg.Triage.Debounce)
+	if in.Status != triage.StatusResolved || in.ResolvedAt.After(in.OpenedAt.Add(debounce)) ||
+		in.ResolvedAt.Sub(in.StartedAt) > debounce+usualDelay {
+		return false, nil
+	}
+	told, err := s.store.Conversations(ctx, in.ID)
+	return len(told) == 0, err
 }
 
 // nextLook is when a firing incident is looked at again without news of it.

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -167,12 +169,11 @@ func (s *Service) post(ctx context.Context, address string, body map[string]any,
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	for attempt := 0; ; attempt++ {
-		wait, err := s.postOnce(ctx, address, data)
+		wait, sent, err := s.postOnce(ctx, address, data)
 		if wait == 0 || attempt > 0 {
-			var netErr *url.Error
-			if errors.As(err, &netErr) { // The address is a secret: it stays out of errors.
+			if netErr, ok := errors.AsType[*url.Error](err); ok { // The address is a secret: it stays out of errors.
 				err = fmt.Errorf("response URL: %w", netErr.Err)
-				if public {
+				if public && sent {
 					err = fmt.Errorf("%w: %w", errMaybe, netErr.Err)
 				}
 			}
@@ -191,39 +192,43 @@ func (s *Service) post(ctx context.Context, address string, body map[string]any,
 // longestWait is how long to wait for a rate limit; beyond it the answer goes another way.
 const longestWait = 10 * time.Second
 
-func (s *Service) postOnce(ctx context.Context, address string, data []byte) (wait time.Duration, err error) {
+func (s *Service) postOnce(ctx context.Context, address string, data []byte) (wait time.Duration, sent bool, err error) {
+	var wrote atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(info httptrace.WroteRequestInfo) { wrote.Store(info.Err == nil) },
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(data))
 	if err != nil {
-		return 0, err
+		return 0, wrote.Load(), err
 	}
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, wrote.Load(), err
 	}
 	defer resp.Body.Close()
 	head, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if err != nil && resp.StatusCode/100 == 2 {
-		return 0, nil // It was taken; what it says about it does not matter.
+		return 0, true, nil // It was taken; what it says about it does not matter.
 	}
 	code := codeOf(head)
 	switch {
 	case resp.StatusCode/100 == 2 && code == "":
-		return 0, nil
+		return 0, true, nil
 	case resp.StatusCode == http.StatusTooManyRequests:
 		after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 		if err != nil {
 			after = 1
 		}
 		if d := time.Duration(after) * time.Second; d <= longestWait {
-			return max(d, 50*time.Millisecond), &refusedError{resp.StatusCode, "ratelimited"}
+			return max(d, 50*time.Millisecond), true, &refusedError{resp.StatusCode, "ratelimited"}
 		}
-		return 0, &refusedError{resp.StatusCode, "ratelimited"}
+		return 0, true, &refusedError{resp.StatusCode, "ratelimited"}
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone, slices.Contains(
 		[]string{"expired_url", "used_url", "invalid_url"}, code):
-		return 0, fmt.Errorf("%w: %w", errDead, &refusedError{resp.StatusCode, code})
+		return 0, true, fmt.Errorf("%w: %w", errDead, &refusedError{resp.StatusCode, code})
 	default:
-		return 0, &refusedError{resp.StatusCode, code}
+		return 0, true, &refusedError{resp.StatusCode, code}
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,7 +166,7 @@ func withRoom(blocks []slackgo.Block, more ...slackgo.Block) []slackgo.Block {
 	if len(blocks)+len(more) > maxBlocks {
 		return blocks
 	}
-	return append(blocks[:len(blocks):len(blocks)], more...)
+	return append(slices.Clip(blocks), more...)
 }
 
 // details is the evidence behind the answer to a question.
@@ -258,7 +259,7 @@ func which(w *catalogue, question string, models []string) reply {
 		r.lines = append(r.lines, (&line{}).text("• ").code("/vllm-triage "+quoteWord(m)))
 	}
 	if more := len(models) - maxListed; more > 0 {
-		r.lines = append(r.lines, ln(w.say("more", "n", fmt.Sprint(more))))
+		r.lines = append(r.lines, ln(w.say("more", "n", strconv.Itoa(more))))
 	}
 	return r
 }

@@ -35,19 +35,19 @@ func TestRight(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, kept, 1)
 	require.Equal(t, store.Feedback{
-		IncidentID: incID, Author: ann, At: kept[0].At, Opinion: "right", Cause: "kv_cache_exhaustion",
+		IncidentID: incID, Author: ann, At: kept[0].At, Opinion: "right",
 	}, kept[0])
-	notes := w.notes(incID)
+	notes := w.notes()
 	require.Len(t, notes, 1)
 	require.Equal(t, ann, notes[0].Note.Actor)
 	require.Equal(t, []string{"의견: 판정이 맞습니다."}, notes[0].Note.Lines, "in the thread's language, not in Ann's")
 
 	w.press(ann, ts, slack.ActionRight, incID, "")
 	require.Contains(t, w.private(2, ann).Text, "You have said so already")
-	require.Len(t, w.notes(incID), 1, "a double click is one line")
+	require.Len(t, w.notes(), 1, "a double click is one line")
 	w.press(kim, ts, slack.ActionRight, incID, "")
 	require.Contains(t, w.private(3, kim).Text, "스레드에 기록했습니다.\n다른 의견: <@"+ann+">: 맞음")
-	require.Len(t, w.notes(incID), 2)
+	require.Len(t, w.notes(), 2)
 }
 
 func TestWrong(t *testing.T) {
@@ -68,7 +68,7 @@ func TestWrong(t *testing.T) {
 	require.Contains(t, answer, "원인을 선택해 주세요")
 	require.Contains(t, w.submit(kim, "no_such_cause", ""), "지식 베이스에서 빠졌습니다")
 	require.Contains(t, w.submit(kim, "longer_outputs", ""), "지식 베이스에서 빠졌습니다")
-	require.Empty(t, w.notes(incID))
+	require.Empty(t, w.notes())
 	require.Empty(t, w.submit(kim, "prefill_bound", "긴 <!channel>\nprompts"))
 	kept, err := w.store.Store.Feedback(t.Context(), incID)
 	require.NoError(t, err)
@@ -76,12 +76,12 @@ func TestWrong(t *testing.T) {
 	require.Equal(t, "wrong", kept[0].Opinion)
 	require.Equal(t, "prefill_bound", kept[0].Cause)
 	require.Equal(t, "긴 <!channel> prompts", kept[0].Comment)
-	require.Equal(t, []string{"says: the verdict is wrong; it was: Prefill-bound.", "“긴 <!channel> prompts”"}, w.notes(incID)[0].Note.Lines)
+	require.Equal(t, []string{"says: the verdict is wrong; it was: Prefill-bound.", "“긴 <!channel> prompts”"}, w.notes()[0].Note.Lines)
 
 	require.Empty(t, w.submit(kim, "prefill_bound", "긴 <!channel>\nprompts"), "sent twice")
-	require.Len(t, w.notes(incID), 1)
+	require.Len(t, w.notes(), 1)
 	require.Empty(t, w.submit(kim, "other", ""), "another mind")
-	require.Len(t, w.notes(incID), 2)
+	require.Len(t, w.notes(), 2)
 	kept, err = w.store.Store.Feedback(t.Context(), incID)
 	require.NoError(t, err)
 	require.Len(t, kept, 1, "a person has one opinion")
@@ -96,7 +96,7 @@ func TestNotQuite(t *testing.T) {
 	w.eventually("a modal", func() bool { return len(w.fake.Views()) == 1 })
 	require.Contains(t, w.submit(ann, "", ""), "Please choose a cause or write a few words")
 	require.Empty(t, w.submit(ann, "", "the trigger was a deploy"))
-	require.Equal(t, []string{"says: the verdict is not quite right.", "“the trigger was a deploy”"}, w.notes(incID)[0].Note.Lines)
+	require.Equal(t, []string{"says: the verdict is not quite right.", "“the trigger was a deploy”"}, w.notes()[0].Note.Lines)
 }
 
 func TestModalsThatCannotBe(t *testing.T) {
@@ -117,7 +117,7 @@ func TestModalsThatCannotBe(t *testing.T) {
 	w.store.err.Store(&broken)
 	require.Contains(t, w.submit(ann, "other", "x"), "I could not read or write my database")
 	w.store.err.Store(nil)
-	w.resolve(incID)
+	w.resolve()
 	_, err := w.store.Prune(t.Context(), time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	require.Contains(t, w.submit(ann, "other", "x"), "I no longer have incident inc-1")
@@ -133,7 +133,7 @@ func TestModalsThatCannotBe(t *testing.T) {
 		status, _ := w.do(w.fake.SubmitRequest(t.Context(), w.app.URL+"/slack/interactions", secret, ann, v, nil))
 		require.Equal(t, http.StatusOK, status)
 	}
-	require.Empty(t, w.notes(incID))
+	require.Empty(t, w.notes())
 }
 
 func TestRecheck(t *testing.T) {
@@ -150,7 +150,7 @@ func TestRecheck(t *testing.T) {
 	require.Equal(t, triage.StatusFiring, asked[0].Status)
 	require.Len(t, asked[0].Alerts, 1)
 	require.WithinDuration(t, time.Now(), asked[0].Now, 10*time.Second)
-	notes := w.notes(incID)
+	notes := w.notes()
 	require.Len(t, notes, 1)
 	require.Equal(t, kim, notes[0].Note.Actor)
 	require.Regexp(t, `^re-check at \d\d:\d\d UTC: KV cache full \(high confidence\) → No bottleneck found$`, notes[0].Note.Lines[0])
@@ -174,7 +174,7 @@ func TestRecheckOfTheSame(t *testing.T) {
 	ts := w.open(incID, notifytest.KVLongerOutputs())
 	w.press(ann, ts, slack.ActionRecheck, incID, "")
 	w.counted("recheck/done", 1)
-	lines := w.notes(incID)[0].Note.Lines
+	lines := w.notes()[0].Note.Lines
 	require.Regexp(t, `^re-check at .*: still KV cache full \(high confidence\)$`, lines[0])
 	_, found, err := w.store.Claim(t.Context(), "w", time.Now().Add(time.Second), time.Minute)
 	require.NoError(t, err)
@@ -185,13 +185,13 @@ func TestRecheckAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ts := w.open(incID, notifytest.KVLongerOutputs())
-	w.resolve(incID)
+	w.resolve()
 	w.report(incID, notifytest.Healthy(), triage.StatusResolved)
 	w.engine.set(func(e *engine) { e.report = notifytest.Healthy() })
 	w.press(ann, ts, slack.ActionRecheck, incID, "")
 	w.counted("recheck/done", 1)
 	require.Equal(t, triage.StatusAdhoc, w.engine.questions()[0].Status, "as it is now, not as it was")
-	require.Contains(t, w.notes(incID)[0].Note.Lines[0], "KV cache full (high confidence) → No bottleneck found", "compared with the incident")
+	require.Contains(t, w.notes()[0].Note.Lines[0], "KV cache full (high confidence) → No bottleneck found", "compared with the incident")
 }
 
 func TestTwoPeopleRecheckAtOnce(t *testing.T) {
@@ -208,7 +208,7 @@ func TestTwoPeopleRecheckAtOnce(t *testing.T) {
 	w.counted("recheck/done", 1)
 	w.counted("recheck/repeated", 1)
 	require.Len(t, w.engine.questions(), 1)
-	require.Len(t, w.notes(incID), 1)
+	require.Len(t, w.notes(), 1)
 }
 
 func TestRecheckFails(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRecheckFails(t *testing.T) {
 	})
 	w.press(ann, ts, slack.ActionRecheck, incID, "")
 	require.Contains(t, w.private(2, ann).Text, "I could not re-check: ask prometheus at http://p:9090: timed out")
-	require.Empty(t, w.notes(incID))
+	require.Empty(t, w.notes())
 	w.engine.set(func(e *engine) { e.err = nil })
 	w.press(ann, ts, slack.ActionRecheck, incID, "")
 	w.counted("recheck/done", 1)
@@ -252,18 +252,18 @@ func TestSilence(t *testing.T) {
 		}[option]+", until")
 		require.Contains(t, thread[0].Text, `{model_name="llama", namespace="prod"}`)
 		require.Contains(t, string(thread[0].Blocks), fmt.Sprintf(`"timestamp":%d`, made[0].EndsAt.Unix()), "in each reader's zone")
-		require.Empty(t, w.notes(incID), "said once")
+		require.Empty(t, w.notes(), "said once")
 		buttons := buttonsOf(t, thread[0])
 		require.Equal(t, map[string]string{"expire_silence_0": "silence-1|" + incID}, buttons)
 
 		w.press(ann, thread[0].TS, "expire_silence_0", buttons["expire_silence_0"], "")
 		require.Contains(t, w.private(2, ann).Text, "The silence is over.")
 		require.Equal(t, 1, w.silencer.ended)
-		require.Equal(t, []string{"ended the silence."}, w.notes(incID)[0].Note.Lines)
-		require.Equal(t, ann, w.notes(incID)[0].Note.Actor)
+		require.Equal(t, []string{"ended the silence."}, w.notes()[0].Note.Lines)
+		require.Equal(t, ann, w.notes()[0].Note.Actor)
 		w.press(kim, thread[0].TS, "expire_silence_0", buttons["expire_silence_0"], "")
 		require.Contains(t, w.private(3, kim).Text, "이미 끝난 사일런스입니다")
-		require.Len(t, w.notes(incID), 1)
+		require.Len(t, w.notes(), 1)
 	}
 }
 
@@ -378,7 +378,7 @@ func TestSilencesThatCannotBe(t *testing.T) {
 
 	w := newWorld(t)
 	ts := w.open(incID, notifytest.KVLongerOutputs())
-	w.resolve(incID)
+	w.resolve()
 	w.press(ann, ts, slack.ActionSilence, "", slack.Silence1h+":"+incID)
 	require.Contains(t, w.private(1, ann).Text, "there is nothing to silence")
 	w.settings.Silencer = nil
@@ -401,7 +401,7 @@ func TestASilenceIsToldWhenTheThreadCannotBe(t *testing.T) {
 	w.press(ann, ts, slack.ActionSilence, "", slack.Silence1h+":"+incID)
 	m := w.private(1, ann)
 	require.Contains(t, buttonsOf(t, m), "expire_silence_0")
-	notes := w.notes(incID)
+	notes := w.notes()
 	require.Len(t, notes, 1)
 	require.Regexp(t, `^silenced these alerts for 1 hour, until .*UTC$`, notes[0].Note.Lines[0])
 	require.Equal(t, `{model_name="llama", namespace="prod"}`, notes[0].Note.Lines[1])
@@ -443,8 +443,11 @@ func TestOldButtons(t *testing.T) {
 	ts := w.fake.Say(channel, fakeslack.BotUser, "an old card")
 	n := 0
 	for _, x := range [][3]string{
-		{slack.ActionRight, "pruned", ""}, {slack.ActionWrong, "pruned", ""}, {slack.ActionNotQuite, "pruned", ""},
-		{slack.ActionRecheck, "pruned", ""}, {slack.ActionSilence, "", slack.Silence1h + ":pruned"},
+		{slack.ActionRight, "pruned", ""},
+		{slack.ActionWrong, "pruned", ""},
+		{slack.ActionNotQuite, "pruned", ""},
+		{slack.ActionRecheck, "pruned", ""},
+		{slack.ActionSilence, "", slack.Silence1h + ":pruned"},
 	} {
 		for user, says := range map[string]string{ann: "I no longer have incident pruned", kim: "인시던트 pruned 기록이 더 이상 없습니다"} {
 			n++
@@ -453,8 +456,11 @@ func TestOldButtons(t *testing.T) {
 		}
 	}
 	for _, x := range [][3]string{
-		{"some_button_of_v0", "x", ""}, {slack.ActionSilence, "", "silence_99y:x"}, {"expire_silence_0", "", ""},
-		{"expire_silence_0", "a,b,c,d,e,f,g|x", ""}, {"adhoc_share", "", ""},
+		{"some_button_of_v0", "x", ""},
+		{slack.ActionSilence, "", "silence_99y:x"},
+		{"expire_silence_0", "", ""},
+		{"expire_silence_0", "a,b,c,d,e,f,g|x", ""},
+		{"adhoc_share", "", ""},
 	} {
 		n++
 		w.press(ann, ts, x[0], x[1], x[2])
@@ -563,7 +569,7 @@ func TestThreadsOfReplies(t *testing.T) {
 		"actions":   []any{map[string]any{"action_id": "silence", "selected_option": map[string]any{"value": slack.Silence1h + ":" + incID}}},
 	})
 	require.NoError(t, err)
-	status, _ := w.do(signedForm(t, w.app.URL+"/slack/interactions", map[string][]string{"payload": {string(payload)}}))
+	status, _ := w.do(signedForm(t, w.app.URL+"/slack/interactions", map[string][]string{"payload": {string(payload)}}), nil)
 	require.Equal(t, http.StatusOK, status)
 	w.counted("silence/done", 1)
 	require.Len(t, w.fake.Thread(channel, ts), 1)

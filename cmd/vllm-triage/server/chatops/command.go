@@ -107,6 +107,7 @@ func ParseCommand(text string, now time.Time, zone *time.Location) (Command, *Mi
 	case Explain:
 		c.Subject = strings.Join(ws, " ")
 		return c, nil
+	default:
 	}
 	p := &parser{c: &c, now: now, zone: zone, given: map[string]bool{}}
 	for len(ws) > 0 {

@@ -70,7 +70,7 @@ func (s *Service) judge(ctx context.Context, p *place, who Person, press interac
 // right keeps the opinion that the verdict is right.
 func (s *Service) right(ctx context.Context, p *place, who Person, in store.Incident) Outcome {
 	w := who.words()
-	f := store.Feedback{IncidentID: in.ID, Author: who.ID, At: s.now(), Opinion: opinionRight, Cause: in.Bottleneck}
+	f := store.Feedback{IncidentID: in.ID, Author: who.ID, At: s.now(), Opinion: opinionRight}
 	others, repeated, err := s.keep(ctx, f)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -204,9 +204,7 @@ func (s *Service) onSubmit(ctx context.Context, in interaction) outcome {
 		s.metrics.Handled(ActOther, Gone)
 		return outcome{}
 	}
-	asking, done := context.WithTimeout(ctx, whoTime)
-	who := s.person(asking, in.User.ID, firstNonEmpty(in.User.Name, in.User.Username))
-	done()
+	who := s.person(ctx, in.User.ID, firstNonEmpty(in.User.Name, in.User.Username))
 	w := who.words()
 	fail := func(o Outcome, block, text string) outcome {
 		s.metrics.Handled(ActFeedback, o)

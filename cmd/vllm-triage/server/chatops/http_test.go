@@ -30,9 +30,9 @@ func signed(t testing.TB, target string, body []byte) *http.Request {
 	return r
 }
 
-func signedForm(t testing.TB, target string, form url.Values) (*http.Request, error) {
+func signedForm(t testing.TB, target string, form url.Values) *http.Request {
 	t.Helper()
-	return signed(t, target, []byte(form.Encode())), nil
+	return signed(t, target, []byte(form.Encode()))
 }
 
 func slashForm(text string) url.Values {
@@ -251,7 +251,7 @@ func TestPayloadsWithUnknownBlocks(t *testing.T) {
 		"actions": []any{map[string]any{"action_id": "right", "value": incID, "type": []int{1}}},
 	})
 	require.NoError(t, err)
-	status, body := w.do(signedForm(t, w.app.URL+"/slack/interactions", url.Values{"payload": {string(payload)}}))
+	status, body := w.do(signedForm(t, w.app.URL+"/slack/interactions", url.Values{"payload": {string(payload)}}), nil)
 	require.Equal(t, http.StatusOK, status)
 	require.Empty(t, body)
 	w.counted("feedback/done", 1)
@@ -265,12 +265,12 @@ func TestPayloadsThatAreNone(t *testing.T) {
 		`{"type":"block_actions","user":{"id":"U0ANN"},"actions":[{},{},{},{},{},{},{}]}`, `{"type":7,"user":{"id":"U0ANN"}}`,
 		`{"type":"view_submission","user":{"id":"<!here>"}}`,
 	} {
-		status, _ := w.do(signedForm(t, w.app.URL+"/slack/interactions", url.Values{"payload": {bad}}))
+		status, _ := w.do(signedForm(t, w.app.URL+"/slack/interactions", url.Values{"payload": {bad}}), nil)
 		require.Equal(t, http.StatusBadRequest, status, bad)
 	}
 	for _, other := range []string{"view_closed", "shortcut", "message_action", "something_new"} {
 		status, body := w.do(signedForm(t, w.app.URL+"/slack/interactions",
-			url.Values{"payload": {`{"type":"` + other + `","user":{"id":"U0ANN"}}`}}))
+			url.Values{"payload": {`{"type":"` + other + `","user":{"id":"U0ANN"}}`}}), nil)
 		require.Equal(t, http.StatusOK, status, other)
 		require.Empty(t, body)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -54,7 +55,7 @@ func (s *Service) listModels(ctx context.Context, p *place, who Person, cmd Comm
 		r.lines = append(r.lines, l)
 	}
 	if more := len(models) - maxListed; more > 0 {
-		r.lines = append(r.lines, ln(w.say("more", "n", fmt.Sprint(more))))
+		r.lines = append(r.lines, ln(w.say("more", "n", strconv.Itoa(more))))
 	}
 	if !complete {
 		r.lines = append(r.lines, ln(w.say("models.incomplete")))
@@ -314,12 +315,12 @@ func (s *Service) listSilences(ctx context.Context, p *place, who Person, cmd Co
 		}
 		r.lines = append(r.lines, l)
 		if !cmd.Share {
-			r.buttons = append(r.buttons, expireButton(w, w.say("button.expire_n", "n", fmt.Sprint(i+1)),
+			r.buttons = append(r.buttons, expireButton(w, w.say("button.expire_n", "n", strconv.Itoa(i+1)),
 				[]string{x.ID}, incidentOf(x.Comment), i))
 		}
 	}
 	if more := len(list) - maxListed; more > 0 {
-		r.lines = append(r.lines, ln(w.say("more", "n", fmt.Sprint(more))))
+		r.lines = append(r.lines, ln(w.say("more", "n", strconv.Itoa(more))))
 	}
 	s.answer(ctx, p, cmd, r)
 	return Done

@@ -55,23 +55,23 @@ func normalise(text string) string {
 func words(text string) []string {
 	var out []string
 	var b strings.Builder
-	inside, any := false, false
+	inside, some := false, false
 	flush := func() {
-		if any {
+		if some {
 			out = append(out, b.String())
 		}
 		b.Reset()
-		any = false
+		some = false
 	}
 	for _, r := range text {
 		switch {
 		case r == '"':
-			inside, any = !inside, true
+			inside, some = !inside, true
 		case r == ' ' && !inside:
 			flush()
 		default:
 			b.WriteRune(r)
-			any = true
+			some = true
 		}
 	}
 	flush()

@@ -3,6 +3,8 @@ package chatops
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // People's zones, on images without the files.
 
@@ -11,6 +13,7 @@ import (
 
 	"vllm-triage/notify"
 	"vllm-triage/notify/format"
+	"vllm-triage/notify/locale"
 )
 
 // How long what Slack said of people counts, and how long it is not asked again after a failure.
@@ -18,7 +21,9 @@ const (
 	personFresh = time.Hour
 	groupFresh  = 5 * time.Minute
 	groupStale  = time.Hour // Counts this long when Slack cannot be asked.
-	askAgain    = time.Minute
+	askAgain    = 30 * time.Second
+	// whoTime is what asking who somebody is may take of the three seconds in which Slack wants an answer, or a modal.
+	whoTime = 1200 * time.Millisecond
 )
 
 // Person is whom an answer is for.
@@ -57,19 +62,20 @@ func (s *Service) person(ctx context.Context, id, name string) Person {
 	if err != nil || !isUser(id) {
 		return unknown
 	}
-	u, err := api.GetUserInfoContext(ctx, id)
+	asking, done := context.WithTimeout(ctx, whoTime)
+	defer done()
+	u, err := api.GetUserInfoContext(asking, id)
 	if err != nil {
-		if ctx.Err() == nil {
-			s.log.Debug("user not read", zap.String("user", id), zap.Error(err))
-			s.people.put(id, unknown, now.Add(askAgain))
-		}
+		s.log.Debug("user not read", zap.String("user", id), zap.Error(err))
+		s.people.put(id, unknown, now.Add(askAgain))
 		return unknown
 	}
 	s.isAlive()
 	p := unknown
 	p.Name = notify.Clean(cmp.Or(u.Profile.DisplayName, u.RealName, u.Name, name), 80)
-	if u.Locale != "" {
-		p.Language = wordsIn(u.Locale).language
+	// Who speaks a language without texts is answered in that of the channel.
+	if base, _, _ := strings.Cut(u.Locale, "-"); slices.Contains(locale.Languages(), base) {
+		p.Language = base
 	}
 	if z := zoneOf(u); z != nil {
 		p.Zone, p.ZoneKnown = z, true

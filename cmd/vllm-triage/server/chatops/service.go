@@ -238,17 +238,15 @@ func (s *Service) run(tasks ...task) bool {
 			defer s.underWay.Add(-1)
 			ctx, cancel := context.WithTimeout(s.base, patience)
 			defer cancel()
-			defer s.recovered("background work")
+			defer func() {
+				if p := recover(); p != nil {
+					s.log.Error("panic", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+				}
+			}()
 			t(ctx)
 		})
 	}
 	return true
-}
-
-func (s *Service) recovered(what string) {
-	if p := recover(); p != nil {
-		s.log.Error("panic", zap.String("in", what), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-	}
 }
 
 // busy says whether there is no room for more to do.

@@ -109,8 +109,7 @@ func (s *Service) silenceFailed(ctx context.Context, p *place, who Person, in st
 	w := who.words()
 	s.log.Warn("silence failed", zap.String("incident_id", in.ID), zap.String("user", who.ID), zap.Error(err))
 	key := "silence.unreachable"
-	var e *alertmanager.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*alertmanager.Error](err); ok {
 		switch e.Kind {
 		case alertmanager.TooBroad:
 			key = "silence.too_broad"

@@ -20,9 +20,6 @@ type slash struct {
 
 func (in slash) valid() bool { return isUser(in.User) && in.Channel != "" }
 
-// whoTime is what asking who somebody is may take of the time in which Slack wants an answer.
-const whoTime = 1200 * time.Millisecond
-
 // act is what a verb does, for permissions and counters.
 func (v Verb) act() Act {
 	switch v {
@@ -45,9 +42,7 @@ func (v Verb) act() Act {
 func (s *Service) onSlash(ctx context.Context, in slash) outcome {
 	ctx, cancel := context.WithTimeout(ctx, prompt)
 	defer cancel()
-	asking, done := context.WithTimeout(ctx, whoTime)
-	who := s.person(asking, in.User, in.UserName)
-	done()
+	who := s.person(ctx, in.User, in.UserName)
 	w := who.words()
 	if s.closing.Load() || s.busy() {
 		s.reject(EndpointSlash, RejectedBusy, errBusy)

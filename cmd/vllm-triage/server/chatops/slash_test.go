@@ -222,7 +222,7 @@ func TestAnswersGoToSlackOnly(t *testing.T) {
 		form := url.Values{
 			"team_id": {"T1"}, "channel_id": {channel}, "user_id": {ann}, "text": {"explain " + address}, "response_url": {address},
 		}
-		status, _ := w.do(signedForm(t, w.app.URL+"/slack/commands", form))
+		status, _ := w.do(signedForm(t, w.app.URL+"/slack/commands", form), nil)
 		require.Equal(t, http.StatusOK, status)
 	}
 	w.counted("explain/unclear", 6)
@@ -275,8 +275,10 @@ func TestHelpInBothLanguages(t *testing.T) {
 func TestModelsAreFound(t *testing.T) {
 	t.Parallel()
 	several := []chatops.Model{
-		{Name: "Qwen/Qwen3-32B", Namespace: "prod", Replicas: 2}, {Name: "meta-llama/Llama-3.1-70B", Namespace: "canary", Replicas: 1},
-		{Name: "meta-llama/Llama-3.1-70B", Namespace: "prod", Replicas: 4}, {Name: "meta-llama/Llama-3.1-8B", Namespace: "prod", Replicas: 1},
+		{Name: "Qwen/Qwen3-32B", Namespace: "prod", Replicas: 2},
+		{Name: "meta-llama/Llama-3.1-70B", Namespace: "canary", Replicas: 1},
+		{Name: "meta-llama/Llama-3.1-70B", Namespace: "prod", Replicas: 4},
+		{Name: "meta-llama/Llama-3.1-8B", Namespace: "prod", Replicas: 1},
 	}
 	for _, tc := range []struct {
 		text  string
@@ -365,7 +367,7 @@ func TestIncidentsAreListed(t *testing.T) {
 	w.slash(ann, "incidents")
 	require.Contains(t, w.private(1, ann).Text, "There is no such incident")
 	w.open(incID, notifytest.KVLongerOutputs())
-	w.resolve(incID)
+	w.resolve()
 	w.open("inc-2", notifytest.Inconclusive(), alert("A", map[string]string{"model_name": "qwen"}))
 	w.slash(ann, "incidents all")
 	m := w.private(2, ann)

@@ -148,6 +148,7 @@ func (s *Service) onSocket(ctx context.Context, cancel context.CancelCauseFunc, 
 		s.reject(EndpointSocket, RejectedPayload, errors.New("not a message of Socket Mode"))
 	case socketmode.EventTypeIncomingError, socketmode.EventTypeErrorWriteFailed:
 		s.log.Warn("socket to slack failed", zap.String("event", string(e.Type)))
+	default:
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -99,9 +100,7 @@ func (s *socket) send(id, kind string, payload any, more ...map[string]any) stri
 	s.w.t.Helper()
 	envelope := map[string]any{"type": kind, "envelope_id": id, "payload": payload, "accepts_response_payload": true}
 	for _, m := range more {
-		for k, v := range m {
-			envelope[k] = v
-		}
+		maps.Copy(envelope, m)
 	}
 	began := time.Now()
 	s.mu.Lock()
@@ -144,10 +143,10 @@ func socketWorld(t *testing.T) (*world, *socket) {
 	return w, s
 }
 
-func (s *socket) slashPayload(user, text string) map[string]any {
+func (s *socket) slashPayload(text string) map[string]any {
 	return map[string]any{
-		"team_id": "T0EXAMPLE", "channel_id": channel, "user_id": user, "command": "/vllm-triage", "text": text,
-		"response_url": s.w.fake.NewResponseURL(s.w.slack.URL, channel, user, ""),
+		"team_id": "T0EXAMPLE", "channel_id": channel, "user_id": ann, "command": "/vllm-triage", "text": text,
+		"response_url": s.w.fake.NewResponseURL(s.w.slack.URL, channel, ann, ""),
 	}
 }
 
@@ -155,7 +154,7 @@ func TestSocketMode(t *testing.T) {
 	t.Parallel()
 	w, s := socketWorld(t)
 	require.Equal(t, "Bearer xapp-canary", s.token)
-	ack := s.send("1", "slash_commands", s.slashPayload(ann, "llama for 30m"))
+	ack := s.send("1", "slash_commands", s.slashPayload("llama for 30m"))
 	require.Contains(t, ack, "Looking at llama")
 	require.Contains(t, ack, `"response_type":"ephemeral"`)
 	require.Contains(t, w.private(1, ann).Text, "KV cache full")
@@ -187,14 +186,14 @@ func TestSocketMode(t *testing.T) {
 	}, map[string]any{"accepts_response_payload": false}))
 	require.Contains(t, fmt.Sprint(w.logs.All()), "renew slack.bot_token")
 
-	require.Empty(t, s.send("6", "slash_commands", s.slashPayload(ann, "models"), map[string]any{"retry_attempt": 1, "retry_reason": "timeout"}))
+	require.Empty(t, s.send("6", "slash_commands", s.slashPayload("models"), map[string]any{"retry_attempt": 1, "retry_reason": "timeout"}))
 	require.Equal(t, 1, w.counts.get("socket/retry"))
 	require.Zero(t, w.counts.get("models/done"))
 	require.Empty(t, s.send("7", "slash_commands", map[string]any{"text": "help"}), "acknowledged, or it would come again")
 	require.Equal(t, 1, w.counts.get("socket/bad_payload"))
 
 	// An answer that the socket does not take goes to the response URL.
-	require.Empty(t, s.send("8", "slash_commands", s.slashPayload(ann, "help"), map[string]any{"accepts_response_payload": false}))
+	require.Empty(t, s.send("8", "slash_commands", s.slashPayload("help"), map[string]any{"accepts_response_payload": false}))
 	require.Contains(t, w.private(3, ann).Text, "What I can do")
 }
 
@@ -206,7 +205,7 @@ func TestSocketReconnects(t *testing.T) {
 	s.mu.Unlock()
 	w.eventually("a new connection", func() bool { return s.connections() == 2 })
 	s.up()
-	require.Contains(t, s.send("1", "slash_commands", s.slashPayload(ann, "help")), "What I can do")
+	require.Contains(t, s.send("1", "slash_commands", s.slashPayload("help")), "What I can do")
 
 	s.mu.Lock()
 	s.refuse = []string{"internal_error"}
@@ -215,7 +214,7 @@ func TestSocketReconnects(t *testing.T) {
 	w.eventually("another one", func() bool { return s.connections() == 3 })
 	s.up()
 	require.NotEmpty(t, w.logs.FilterMessage("socket to slack is down").All())
-	require.Contains(t, s.send("2", "slash_commands", s.slashPayload(ann, "help")), "What I can do")
+	require.Contains(t, s.send("2", "slash_commands", s.slashPayload("help")), "What I can do")
 }
 
 func TestASocketThatIsDownIsNotAlive(t *testing.T) {

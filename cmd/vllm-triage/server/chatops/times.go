@@ -122,8 +122,11 @@ func takeTime(ws []string, now time.Time, zone *time.Location) (t time.Time, tak
 // parseClock reads a time of day: 14:05, 14:05:30, 2:05pm, 2 pm, 14:05z.
 func parseClock(s string, day time.Time, zone *time.Location) (time.Time, bool) {
 	m := clockTime.FindStringSubmatch(strings.ToLower(s))
-	if m == nil || m[2] == "" && m[4] != "am" && m[4] != "pm" {
+	if m == nil {
 		return time.Time{}, false
+	}
+	if m[2] == "" && m[4] != "am" && m[4] != "pm" {
+		return time.Time{}, false // A bare number.
 	}
 	part := func(s string) int {
 		n, err := strconv.Atoi(s)

@@ -80,12 +80,12 @@ func (c *catalogue) say(key string, pairs ...string) string {
 }
 
 // count returns the words of key.one or key.other with {n} filled in.
-func (c *catalogue) count(key string, n int, pairs ...string) string {
+func (c *catalogue) count(key string, n int) string {
 	form := ".other"
 	if n == 1 {
 		form = ".one"
 	}
-	return c.say(key+form, append([]string{"n", locale.Grouped(n)}, pairs...)...)
+	return c.say(key+form, "n", locale.Grouped(n))
 }
 
 // title is the name of a bottleneck or trigger.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -450,7 +452,7 @@ func (w *world) submit(user, cause, comment string) string {
 		}}
 	}
 	v := views[len(views)-1]
-	v.Hash += fmt.Sprint(w.submits.Add(1)) // No two requests of Slack are the same.
+	v.Hash += strconv.FormatInt(w.submits.Add(1), 10) // No two requests of Slack are the same.
 	status, body := w.do(w.fake.SubmitRequest(w.t.Context(), w.app.URL+"/slack/interactions", secret, user, v, values))
 	require.Equal(w.t, http.StatusOK, status, body)
 	return body
@@ -527,9 +529,10 @@ func (w *world) report(id string, r triage.Report, status string) {
 	require.NoError(w.t, err)
 }
 
-// resolve ends an incident.
-func (w *world) resolve(id string) {
+// resolve ends the incident.
+func (w *world) resolve() {
 	w.t.Helper()
+	const id = incID
 	in, alerts, err := w.store.Store.Incident(w.t.Context(), id)
 	require.NoError(w.t, err)
 	for i := range alerts {
@@ -543,9 +546,7 @@ func (w *world) resolve(id string) {
 
 func alert(name string, labels map[string]string) triage.Alert {
 	l := map[string]string{"alertname": name}
-	for k, v := range labels {
-		l[k] = v
-	}
+	maps.Copy(l, labels)
 	return triage.Alert{
 		Fingerprint: fmt.Sprintf("%x", name+fmt.Sprint(labels)), Name: name, Status: triage.StatusFiring, Labels: l,
 		StartsAt: time.Now().Add(-10 * time.Minute).UTC(),
@@ -553,8 +554,9 @@ func alert(name string, labels map[string]string) triage.Alert {
 }
 
 // notes are the lines that wait for the incident's threads.
-func (w *world) notes(id string) []notify.Message {
+func (w *world) notes() []notify.Message {
 	w.t.Helper()
+	const id = incID
 	conversations, err := w.store.Conversations(w.t.Context(), id)
 	require.NoError(w.t, err)
 	var out []notify.Message
