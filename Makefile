@@ -86,6 +86,7 @@ eval: build ## Score the ranking over the recorded incidents and print the table
 
 .PHONY: robustness
 robustness: build ## Transform the recorded incidents in many ways and print what becomes of the answers (minutes).
+	VLLM_TRIAGE_ROBUSTNESS=1 go test -count=1 -timeout 30m ./triage/eval/robust
 	$(BIN) eval --robustness triage/testdata/incidents
 
 .PHONY: e2e

@@ -124,18 +124,10 @@ func remembering() eval.Options {
 	}}
 }
 
-// The budget of one triage: 90 queries, 50 ms of its own. The fastest of several runs counts, because other work on the
-// machine can only make one slower.
+// The budget of one triage in queries. Its own time is measured by BenchmarkOwn, never asserted.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	base, c, opts := kb.Default(), benchCase(t), remembering()
-	fastest := time.Hour
-	for range 6 {
-		began := time.Now()
-		rep, err := eval.Ask(t.Context(), base, c, opts)
-		require.NoError(t, err)
-		require.LessOrEqual(t, rep.Queries, 90)
-		fastest = min(fastest, time.Since(began))
-	}
-	require.LessOrEqual(t, fastest, 50*time.Millisecond)
+	rep, err := eval.Ask(t.Context(), kb.Default(), benchCase(t), remembering())
+	require.NoError(t, err)
+	require.LessOrEqual(t, rep.Queries, 90)
 }
