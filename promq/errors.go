@@ -46,7 +46,7 @@ func (k Kind) String() string {
 	case KindCanceled:
 		return "canceled"
 	case KindUnauthorized:
-		return "unauthorized" //nolint:misspell // The word of RFC 9110 for 401.
+		return "unauthorized"
 	case KindBadResponse:
 		return "bad_response"
 	}
