@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"vllm-triage/triage"
 )
 
 // freePort returns a port of the loopback interface that nobody listens on.
@@ -112,23 +115,69 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// balancer spreads requests over replicas, as a Kubernetes Service does: it knows nothing of who is alive.
-func balancer(t *testing.T, backends []string) string {
+// accepted remembers the models about which a firing notification was answered with 200: from then on the service owes a
+// message. What Alertmanager could not get through before all was over is nobody's loss but its own.
+type accepted struct {
+	mu     sync.Mutex
+	models map[string]bool
+}
+
+func (a *accepted) note(body []byte) {
+	p, err := triage.ParsePayload(body)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range p.Alerts {
+		if x.Status == triage.StatusFiring {
+			a.models[x.Labels["model_name"]] = true
+		}
+	}
+}
+
+func (a *accepted) has(model string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.models[model]
+}
+
+// balancer spreads requests over replicas, as a Kubernetes Service does: it knows nothing of who is alive. It sees what is
+// answered with 200.
+func balancer(t *testing.T, backends []string, taken *accepted) string {
 	t.Helper()
 	var n atomic.Uint64
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: backends[n.Add(1)%uint64(len(backends))]})
 		},
+		ModifyResponse: func(r *http.Response) error {
+			if body, ok := r.Request.Context().Value(bodyKey{}).([]byte); ok && r.StatusCode == http.StatusOK {
+				taken.note(body)
+			}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), bodyKey{}, body)))
+	})
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return "http://" + l.Addr().String()
 }
+
+// bodyKey carries a request's body to its answer.
+type bodyKey struct{}
 
 // eventually polls until the condition holds.
 func eventually(t *testing.T, limit time.Duration, what string, condition func() bool) {
