@@ -299,10 +299,19 @@ func stalled(p *plan, o *observations) map[string]float64 {
 func slowPerWork(_ *plan, o *observations) map[string]float64 {
 	itl := o.feature("itl", "ratio")
 	work := o.feature("work", "ratio")
-	if math.IsNaN(itl) || math.IsNaN(work) {
+	if math.IsNaN(itl) || math.IsNaN(work) || cachedShareHidden(o) {
 		return nil
 	}
 	return map[string]float64{"level": itl / max(work, 0.2), "base": 1, "ratio": itl / max(work, 0.2)}
+}
+
+// cachedShareHidden says that prompts are most of the tokens and nothing tells how many of them come from the prefix
+// cache: when hits stop, the same prompts are many times the work.
+func cachedShareHidden(o *observations) bool {
+	if o.series("prompt_tokens_computed") != nil || o.get("prefix_hit_ratio").state == Present {
+		return false
+	}
+	return o.feature("prefill_share", "level") > 0.5 || o.feature("prefill_share", "base") > 0.5
 }
 
 // frontendGap is the part of the time to first token that is neither queue nor prefill, as means of the same window.

@@ -50,6 +50,7 @@ type observations struct {
 	pool                       kvPool
 	lora, loraBefore           loraUse
 	absence                    absence
+	noUp                       bool // The up of the targets is not stored; see standInForUp.
 }
 
 // promRange is a range of grid indexes, the end excluded.

@@ -48,6 +48,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	})
 	wg.Wait()
 
+	o.standInForUp()
 	e.ratios(o)
 	o.findRestarts(p)
 	e.deriveSeries(p, o)
@@ -60,6 +61,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	wg.Go(func() { e.readLora(ctx, log, p, o) })
 	wg.Go(func() { e.readAbsence(ctx, log, p, o) })
 	wg.Wait()
+	o.standInReplicas()
 	e.deriveScalars(p, o)
 	return o
 }

@@ -55,7 +55,7 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 	var wg sync.WaitGroup
 	var rows []row
 	for _, s := range e.kb.Signals {
-		if !s.Replica || o.get(s.ID).state != Present {
+		if !s.Replica || o.get(s.ID).state != Present || s.ID == "up" && o.noUp {
 			continue
 		}
 		keys := p.replicaKeys

@@ -19,6 +19,8 @@ const (
 	leak = 0.5
 	// mostSure caps every probability: no recorded data set supports more.
 	mostSure = 0.97
+	// reserved caps what must not be named without reservation.
+	reserved = sure - 0.01
 	// undecided caps the first choice when evidence that could not be read might turn the ranking.
 	undecided = 0.55
 	// explained is what a likely parent takes from the score of its consequence.
@@ -90,10 +92,10 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 func (w *weighed) temper(p *plan, o *observations) {
 	limit := mostSure
 	if len(w.bottlenecks) > 0 && !w.bottlenecks[0].moving(o) {
-		limit = sure
+		limit = reserved
 	}
 	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
-		limit = min(limit, sure)
+		limit = min(limit, reserved)
 	}
 	if w.undecided != nil || len(p.names) == 0 || o.get("running").state != Present {
 		limit = min(limit, undecided)

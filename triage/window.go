@@ -279,9 +279,18 @@ func (o *observations) findRestarts(p *plan) {
 	}
 	// Without process metrics (several API servers), a replica that serves again after it was gone tells the same.
 	if v := o.series("up"); v != nil {
+		started := o.series("start_time") != nil
+		most := math.Inf(-1)
 		for i := 1; i < len(v); i++ {
+			if !math.IsNaN(v[i-1]) {
+				most = max(most, v[i-1])
+			}
 			if !math.IsNaN(v[i]) && !math.IsNaN(v[i-1]) && v[i] > v[i-1] && i > o.points(p.scrape) {
 				o.returned = max(o.returned, i)
+				// More than ever before is a new replica and no restart.
+				if !started && v[i] <= most {
+					o.restarts = append(o.restarts, i)
+				}
 			}
 		}
 	}
