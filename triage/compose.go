@@ -344,7 +344,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 			word("first", top.cause.Title), word("signal", x.sig.Title), word("why", x.why))
 		return Inconclusive, &Blocked{Text: why, Query: queryFor(e, p, x)}
 	}
-	if top.cause.Kind == kb.Quiet && top.probability >= likely {
+	if top.cause.Kind == kb.Quiet && top.probability >= likely && !top.contradicted() {
 		return NoBottleneck, nil
 	}
 	rival := scored{}
@@ -383,6 +383,11 @@ func keyQuery(o *observations, s scored) string {
 		}
 	}
 	return ""
+}
+
+// contradicted says that key evidence speaks clearly against a cause that other evidence put first.
+func (s scored) contradicted() bool {
+	return slices.ContainsFunc(s.lines, func(l line) bool { return l.p.Key && l.weight <= -1.5 })
 }
 
 // decider finds the unknown evidence that separates two causes best.

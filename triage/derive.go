@@ -316,9 +316,11 @@ func cachedShareHidden(o *observations) bool {
 
 // frontendGap is the part of the time to first token that is neither queue nor prefill, as means of the same window.
 // While requests wait it is unknown: the queue time of those that wait is not observed yet (reference: vllm-metrics §4).
+// A request that arrives during a step is seen at its end, so one step belongs to the engine.
 func frontendGap(_ *plan, o *observations) map[string]float64 {
 	gap := func(r promRange) float64 {
-		return o.pooled(o.get("ttft"), r) - o.pooled(o.get("queue_time"), r) - o.pooled(o.get("prefill_time"), r)
+		return o.pooled(o.get("ttft"), r) - o.pooled(o.get("queue_time"), r) - o.pooled(o.get("prefill_time"), r) -
+			orZero(o.pooled(o.get("itl"), r))
 	}
 	now, before := gap(o.late), math.NaN()
 	if math.IsNaN(now) {

@@ -238,7 +238,8 @@ func (o *observations) baselineOf(p *plan, firing []float64) promRange {
 		}
 	}
 	if cut := lastFiring(firing, begin, end); cut > 0 {
-		if end-cut >= max(2*minBasePoints, (end-begin)/2) {
+		rest := end - cut
+		if rest >= max(2*minBasePoints, (end-begin)/2) || rest >= max(3*minBasePoints, o.points(2*time.Minute)) {
 			begin = cut
 		}
 	}

@@ -1,8 +1,11 @@
 package robust
 
 import (
+	"math"
 	"slices"
 	"time"
+
+	"github.com/prometheus/prometheus/model/value"
 
 	"vllm-triage/promq/memstore"
 	"vllm-triage/triage/eval"
@@ -23,6 +26,12 @@ func retime(one memstore.Series, segments []segment) memstore.Series {
 	last, begun := 0.0, false
 	for _, seg := range segments {
 		offset, first := 0.0, true
+		if n := len(out.Samples); n > 0 && !starts(one.Samples, seg) {
+			// A server would have said that the series ended, else queries look back five minutes.
+			if end := out.Samples[n-1]; !end.IsStale() {
+				out.Samples = append(out.Samples, memstore.Sample{At: end.At + tick.Milliseconds(), Value: math.Float64frombits(value.StaleNaN)})
+			}
+		}
 		prev, havePrev := 0.0, false
 		for i := range one.Samples {
 			x := one.Samples[i]
@@ -37,15 +46,15 @@ func retime(one memstore.Series, segments []segment) memstore.Series {
 			}
 			x.At += seg.from - seg.src
 			if !x.IsStale() {
-				value := x.Value
+				v := x.Value
 				switch {
 				case counter:
 					if first && begun {
-						offset = last - value
-						if havePrev && prev <= value {
+						offset = last - v
+						if havePrev && prev <= v {
 							offset = last - prev
 						}
-					} else if havePrev && value < prev*(1-rounding) {
+					} else if havePrev && v < prev*(1-rounding) {
 						offset = 0
 					}
 					first = false
@@ -57,12 +66,19 @@ func retime(one memstore.Series, segments []segment) memstore.Series {
 				case moment:
 					x.Value += float64(seg.from-seg.src) / 1000
 				}
-				prev, havePrev = value, true
+				prev, havePrev = v, true
 			}
 			out.Samples = append(out.Samples, x)
 		}
 	}
 	return out
+}
+
+// starts says that a series has samples at the start of a piece.
+func starts(samples []memstore.Sample, seg segment) bool {
+	return slices.ContainsFunc(samples, func(x memstore.Sample) bool {
+		return x.At >= seg.src && x.At < min(seg.src+3*tick.Milliseconds(), seg.src+seg.to-seg.from) && !x.IsStale()
+	})
 }
 
 func retimeAll(s *memstore.Store, segments []segment) *memstore.Store {
