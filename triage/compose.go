@@ -344,7 +344,8 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 			word("first", top.cause.Title), word("signal", x.sig.Title), word("why", x.why))
 		return Inconclusive, &Blocked{Text: why, Query: queryFor(e, p, x)}
 	}
-	if top.cause.Kind == kb.Quiet && top.probability >= likely && !top.contradicted() {
+	quiet := top.cause.Kind == kb.Quiet
+	if quiet && top.probability >= likely && top.coverage >= 0.5 && !top.contradicted() {
 		return NoBottleneck, nil
 	}
 	rival := scored{}
@@ -352,6 +353,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		rival = w.bottlenecks[1]
 	}
 	switch {
+	case quiet: // Calm that most of its evidence does not support is no finding.
 	case top.probability >= sure && top.families >= 1:
 		return CauseFound, nil
 	case top.probability >= likely && top.probability >= 2*rival.probability:
@@ -364,7 +366,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		b.Query = queryFor(e, p, x)
 		return Inconclusive, b
 	}
-	if w.residual >= top.probability {
+	if quiet || w.residual >= top.probability {
 		b.Text = text("blocked.unexplained", "what is seen does not fit any known cause well; the best fit is {first}",
 			word("first", top.cause.Title))
 	} else {
