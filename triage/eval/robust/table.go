@@ -35,7 +35,8 @@ func (t Table) WriteMarkdown(w io.Writer) error {
 			place, percent(r.Inconclusive), r.Missed, r.ConfidentWrong)
 	}
 	b.WriteString("\n¹ What decides is no longer in the data: not knowing is right, being sure of something else is not.  \n")
-	b.WriteString("² With the answers that a second expert would accept.\n")
+	b.WriteString("² With the answers that a second expert would accept: missing metrics where they are missing or stale, an imbalance where one " +
+		"of several replicas is overloaded.\n")
 	c := t.Calibration
 	fmt.Fprintf(&b, "\nCalibration over %d answers, each recording left out in turn: ECE %.3f as answered, %.3f after σ(%.2f·logit p %+.2f).\n",
 		c.Cases, c.Before.ECE, c.After.ECE, c.Chosen.A, c.Chosen.B)
