@@ -110,7 +110,8 @@ func (b *builder) word(name, s string) string {
 	return Clean(s, maxWords)
 }
 
-// why tells the reason for which something could not be read. The engine may put the signal that it is about before it.
+// why tells the reason for which something could not be read. The engine may put before it what it is about: a signal, or
+// something that has words of its own.
 func (b *builder) why(s string) string {
 	if said, ok := b.words.Lookup("why." + s); ok {
 		return said
@@ -118,6 +119,9 @@ func (b *builder) why(s string) string {
 	if id, rest, ok := strings.Cut(s, ": "); ok {
 		if _, known := b.words.Find("signal." + id); known {
 			return b.label(id) + ": " + b.why(rest)
+		}
+		if what, known := b.words.Lookup("why." + id); known {
+			return what + ": " + b.why(rest)
 		}
 	}
 	return Clean(s, maxWords)

@@ -13,7 +13,9 @@ import (
 // a round trip through JSON.
 type Message struct {
 	// Kind says which part of the conversation a notifier writes: the card itself or one of the replies below it.
-	Kind       Kind           `json:"kind"`
+	Kind Kind `json:"kind"`
+	// Part tells replies of one kind apart: no two replies about an incident share one. A Finder finds a reply by it.
+	Part       string         `json:"part,omitempty"`
 	IncidentID string         `json:"incident_id"`
 	Language   string         `json:"language"` // A language that has a catalogue.
 	Status     Status         `json:"status"`

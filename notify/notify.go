@@ -50,8 +50,8 @@ type Picture struct {
 type Finder interface {
 	// FindPosted looks for the card of an incident in a channel.
 	FindPosted(ctx context.Context, channel, incidentID string) (Ref, bool, error)
-	// FindReply looks for a reply of a kind in the thread of a card.
-	FindReply(ctx context.Context, root Ref, incidentID string, k Kind) (Ref, bool, error)
+	// FindReply looks for the reply with that Message.Part in the thread of a card.
+	FindReply(ctx context.Context, root Ref, incidentID, part string) (Ref, bool, error)
 }
 
 // Reason classes a delivery failure. It is a closed set: it is a metric label.

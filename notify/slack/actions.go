@@ -90,28 +90,36 @@ func (p *page) feedback(m notify.Message) {
 		p.button(ActionRecheck, "ui.button.recheck", m.IncidentID),
 	}
 	if m.Status == notify.Firing || m.Status == notify.Recovered {
-		buttons = append(buttons, p.silenceMenu(m.IncidentID))
+		buttons = append(buttons, p.silenceMenu(m))
 	}
 	p.actions(buttons)
 }
 
-func (p *page) silenceMenu(id string) *slackgo.SelectBlockElement {
+// silenceMenu asks again before it silences: a thumb slips, and what it hides is everybody's.
+func (p *page) silenceMenu(m notify.Message) *slackgo.SelectBlockElement {
 	options := make([]*slackgo.OptionBlockObject, 0, 3)
 	for _, name := range []string{Silence1h, Silence4h, Silence24h} {
 		options = append(options, &slackgo.OptionBlockObject{
 			Text:  p.label("ui.button." + name),
-			Value: cut(name+":"+cutAt(id, maxIncidentID), maxOptionValue),
+			Value: cut(name+":"+cutAt(m.IncidentID, maxIncidentID), maxOptionValue),
 		})
 	}
-	return slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, p.label("ui.button.silence"), ActionSilence, options...)
+	menu := slackgo.NewOptionsSelectBlockElement(slackgo.OptTypeStatic, p.label("ui.button.silence"), ActionSilence, options...)
+	return menu.WithConfirm(slackgo.NewConfirmationBlockObject(
+		word(p.words.Text("ui.silence.title"), maxConfirmTitle),
+		word(p.words.Fill("ui.silence.text", "subject", m.Subject), maxConfirmText),
+		word(p.words.Text("ui.silence.yes"), maxConfirmButton), word(p.words.Text("ui.silence.no"), maxConfirmButton)))
 }
 
 func (p *page) button(id, label, incident string) *slackgo.ButtonBlockElement {
 	return slackgo.NewButtonBlockElement(id, cutAt(incident, maxIncidentID), p.label(label))
 }
 
-func (p *page) label(key string) *slackgo.TextBlockObject {
-	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: cut(plain(p.words.Text(key)), maxButtonText)}
+func (p *page) label(key string) *slackgo.TextBlockObject { return word(p.words.Text(key), maxButtonText) }
+
+// word is the text of a control, which knows no markup.
+func word(s string, limit int) *slackgo.TextBlockObject {
+	return &slackgo.TextBlockObject{Type: slackgo.PlainTextType, Text: cut(plain(s), limit)}
 }
 
 func (p *page) actions(elements []slackgo.BlockElement) {

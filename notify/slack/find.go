@@ -16,6 +16,9 @@ const (
 	findPageSize = 200
 )
 
+// maxPart bounds the name of a part in the metadata, in runes.
+const maxPart = 200
+
 // FindPosted looks for the card of an incident among the newest messages of a channel. It heals a crash between a post
 // and its record, and a post whose answer was lost. Channel must be an id: Slack does not take names here. It needs the
 // scope channels:history or, for private channels, groups:history; without it the error is Auth and names the scope.
@@ -32,9 +35,9 @@ func (n *Notifier) FindPosted(ctx context.Context, channel, incidentID string) (
 	}, channel, want)
 }
 
-// FindReply looks for a reply of a kind in the thread of a card, for the same reasons as FindPosted.
-func (n *Notifier) FindReply(ctx context.Context, root notify.Ref, incidentID string, k notify.Kind) (notify.Ref, bool, error) {
-	want := wanted{incidentID: incidentID, kind: k}
+// FindReply looks for a reply in the thread of a card by its part, for the same reasons as FindPosted.
+func (n *Notifier) FindReply(ctx context.Context, root notify.Ref, incidentID, part string) (notify.Ref, bool, error) {
+	want := wanted{incidentID: incidentID, part: part}
 	return n.find(ctx, func(c call, cursor string) ([]slackgo.Message, string, error) {
 		messages, _, next, err := c.api.GetConversationRepliesContext(c.ctx, &slackgo.GetConversationRepliesParameters{
 			ChannelID: root.Channel, Timestamp: root.ID, Cursor: cursor, Limit: findPageSize, IncludeAllMetadata: true,
@@ -46,16 +49,31 @@ func (n *Notifier) FindReply(ctx context.Context, root notify.Ref, incidentID st
 	}, root.Channel, want)
 }
 
-// wanted is the metadata that is looked for.
+// wanted is the metadata that is looked for: that of a card by its kind, that of a reply by its part.
 type wanted struct {
 	incidentID string
 	kind       notify.Kind
+	part       string
 }
 
 func (w wanted) is(m slackgo.Message) bool {
-	return m.Metadata.EventType == EventType &&
-		m.Metadata.EventPayload["incident_id"] == cutAt(w.incidentID, maxIncidentID) &&
-		m.Metadata.EventPayload["kind"] == string(w.kind)
+	said := m.Metadata.EventPayload
+	if m.Metadata.EventType != EventType || said["incident_id"] != cutAt(w.incidentID, maxIncidentID) {
+		return false
+	}
+	if w.kind != "" {
+		return said["kind"] == string(w.kind)
+	}
+	return said["part"] == cutAt(w.part, maxPart)
+}
+
+// metadata says in each message what it is, for FindPosted and FindReply.
+func metadata(m notify.Message) slackgo.SlackMetadata {
+	said := map[string]any{"incident_id": cutAt(m.IncidentID, maxIncidentID), "kind": string(m.Kind)}
+	if m.Part != "" {
+		said["part"] = cutAt(m.Part, maxPart)
+	}
+	return slackgo.SlackMetadata{EventType: EventType, EventPayload: said}
 }
 
 func (n *Notifier) find(

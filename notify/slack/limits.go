@@ -12,6 +12,9 @@ const (
 	maxButtonText    = 75
 	maxButtonValue   = 2000
 	maxOptionValue   = 150
+	maxConfirmTitle  = 100
+	maxConfirmText   = 300
+	maxConfirmButton = 30
 	maxTableRows     = 100
 	maxListRows      = 40 // Ours: more of them nobody reads in a chat.
 	maxIncidentID    = 120

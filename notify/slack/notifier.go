@@ -158,12 +158,9 @@ func (n *Notifier) send(
 	ctx context.Context, channel string, m notify.Message, do func(call, slackgo.MsgOption) error,
 ) error {
 	r := Render(m, n.c.View)
-	metadata := slackgo.MsgOptionMetadata(slackgo.SlackMetadata{
-		EventType:    EventType,
-		EventPayload: map[string]any{"incident_id": cutAt(m.IncidentID, maxIncidentID), "kind": string(m.Kind)},
-	})
+	about := slackgo.MsgOptionMetadata(metadata(m))
 	rich := slackgo.MsgOptionCompose(
-		slackgo.MsgOptionText(r.Text, false), slackgo.MsgOptionBlocks(r.Blocks...), metadata)
+		slackgo.MsgOptionText(r.Text, false), slackgo.MsgOptionBlocks(r.Blocks...), about)
 	refused := n.try(ctx, channel, rich, do)
 	if refused == nil || refused.Reason != notify.Rejected {
 		return orNil(refused)
@@ -172,11 +169,11 @@ func (n *Notifier) send(
 		n.c.OnFallback(m.Kind, refused)
 	}
 	if strings.Contains(refused.Err.Error(), "metadata") {
-		metadata = slackgo.MsgOptionCompose()
+		about = slackgo.MsgOptionCompose()
 	}
 	// An empty list clears the blocks of a message that is edited.
 	plainText := slackgo.MsgOptionCompose(
-		slackgo.MsgOptionText(r.Plain, false), slackgo.MsgOptionBlocks(), metadata)
+		slackgo.MsgOptionText(r.Plain, false), slackgo.MsgOptionBlocks(), about)
 	return orNil(n.try(ctx, channel, plainText, do))
 }
 

@@ -249,15 +249,26 @@ func TestAnAnswerThatIsLostIsFoundAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, found)
 
-	_, found, err = w.n.FindReply(ctx, root, m.IncidentID, notify.KindDetails)
-	require.NoError(t, err)
-	require.False(t, found)
-	details, err := w.n.Reply(ctx, root, m.As(notify.KindDetails))
-	require.NoError(t, err)
-	again, found, err := w.n.FindReply(ctx, root, m.IncidentID, notify.KindDetails)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, details, again)
+	// Replies of one kind are told apart by their part.
+	refs := map[string]notify.Ref{}
+	for _, part := range []string{"details", "note-1", "note-2"} {
+		_, found, err = w.n.FindReply(ctx, root, m.IncidentID, part)
+		require.NoError(t, err)
+		require.False(t, found, part)
+		reply := m.As(notify.KindDetails)
+		if part != "details" {
+			reply = notify.NewNote(m.IncidentID, "en", "", "the same line")
+		}
+		reply.Part = part
+		refs[part], err = w.n.Reply(ctx, root, reply)
+		require.NoError(t, err)
+	}
+	for part, want := range refs {
+		again, found, err := w.n.FindReply(ctx, root, m.IncidentID, part)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, want, again, part)
+	}
 }
 
 func TestFindingNeedsAScopeAndAnID(t *testing.T) {
@@ -271,7 +282,7 @@ func TestFindingNeedsAScopeAndAnID(t *testing.T) {
 	w = newWorkspace(t, fakeslack.Options{})
 	_, _, err = w.n.FindPosted(t.Context(), "#vllm-alerts", "i")
 	require.Equal(t, notify.ChannelGone, failureOf(t, err).Reason)
-	_, _, err = w.n.FindReply(t.Context(), notify.Ref{Channel: channel, ID: "1.000000"}, "i", notify.KindDetails)
+	_, _, err = w.n.FindReply(t.Context(), notify.Ref{Channel: channel, ID: "1.000000"}, "i", "details")
 	require.Equal(t, notify.MessageGone, failureOf(t, err).Reason)
 }
 

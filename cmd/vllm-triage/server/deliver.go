@@ -140,7 +140,7 @@ func (d *delivery) run(ctx context.Context) error {
 	}
 	s.metrics.lateness.Observe(late.Seconds())
 	if set.Thread {
-		if err := d.picture(ctx, card, *reports.Latest, m); err != nil {
+		if err := d.picture(ctx, card, *reports.Latest, m, set); err != nil {
 			return err
 		}
 	}
@@ -261,6 +261,7 @@ func (d *delivery) details(ctx context.Context, card notify.Ref, m notify.Messag
 	if p.Ref.ID != "" && p.Shown >= revision {
 		return nil
 	}
+	m.Part = store.PartDetails
 	if p.Ref.ID != "" {
 		err := d.update(ctx, notify.Ref(p.Ref), m)
 		var e *notify.Error
@@ -285,8 +286,9 @@ func (d *delivery) details(ctx context.Context, card notify.Ref, m notify.Messag
 func (d *delivery) reply(
 	ctx context.Context, part string, card notify.Ref, m notify.Message, revision int64,
 ) (notify.Ref, bool, error) {
+	m.Part = part
 	return d.post(ctx, part, revision, func(ctx context.Context) (notify.Ref, bool, error) {
-		return d.findReply(ctx, card, m.Kind)
+		return d.findReply(ctx, card, part)
 	}, func(ctx context.Context) (notify.Ref, error) {
 		return d.send(func() (notify.Ref, error) { return d.parts.Notifier.Reply(ctx, card, m) }, opReply)
 	})
@@ -329,7 +331,7 @@ func (d *delivery) once(ctx context.Context, card notify.Ref) error {
 
 // picture uploads the chart into the thread, once, when there is something to see. It has its own time and never holds
 // the texts up: a failure costs one line in the thread.
-func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report, m notify.Message) error {
+func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report, m notify.Message, set settings) error {
 	artist, ok := d.parts.Notifier.(notify.Illustrator)
 	if !ok || !d.parts.Pictures || d.parts.picturesRefused.Load() || r.Verdict == triage.NoBottleneck {
 		return nil
@@ -337,7 +339,7 @@ func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report
 	if p := d.c.Post(partPicture); p.Ref.ID != "" || p.Doubtful() {
 		return nil // Uploaded, or perhaps so: a second copy is worse than none.
 	}
-	pic, err := chart.Picture(r, m, chart.Options{})
+	pic, err := chart.Picture(r, m, chart.Options{Language: m.Language, Location: set.zone()})
 	if errors.Is(err, chart.ErrNothing) {
 		return nil
 	}

@@ -34,12 +34,12 @@ func (d *delivery) findCard(ctx context.Context) (notify.Ref, bool, error) {
 }
 
 // findReply looks for a reply in the same way.
-func (d *delivery) findReply(ctx context.Context, card notify.Ref, k notify.Kind) (notify.Ref, bool, error) {
+func (d *delivery) findReply(ctx context.Context, card notify.Ref, part string) (notify.Ref, bool, error) {
 	f, ok := d.parts.Notifier.(notify.Finder)
 	if !ok {
 		return d.blind(errors.New("the notifier cannot look for messages"))
 	}
-	return d.looked(f.FindReply(ctx, card, d.c.IncidentID, k))
+	return d.looked(f.FindReply(ctx, card, d.c.IncidentID, part))
 }
 
 // looked decides what an answer means. When looking fails for a while it is tried again; when it can never work, as without

@@ -247,6 +247,15 @@ type settings struct {
 	BroadcastResolve bool   `json:"broadcast_resolve,omitempty"`
 }
 
+// zone is the time zone of the channel's readers; UTC if it is not known here.
+func (set settings) zone() *time.Location {
+	zone, err := time.LoadLocation(cmp.Or(set.Timezone, "UTC"))
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
 // tellTargets is what each channel is to be told.
 func (s *Server) tellTargets(
 	ctx context.Context, p *Parts, targets []config.Target, in store.Incident, r triage.Report, previous *triage.Report,
@@ -331,13 +340,9 @@ func (s *Server) message(
 }
 
 func (s *Server) messageOptions(p *Parts, in store.Incident, set settings) notify.Options {
-	zone, err := time.LoadLocation(cmp.Or(set.Timezone, "UTC"))
-	if err != nil {
-		zone = time.UTC
-	}
 	return notify.Options{
 		Language:       set.Language,
-		Location:       zone,
+		Location:       set.zone(),
 		BaseURL:        p.Config.Server.ExternalURL,
 		PrometheusURL:  p.Config.Links.Prometheus,
 		GrafanaExplore: p.Config.Links.GrafanaExplore,
