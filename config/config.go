@@ -85,9 +85,19 @@ func (p Prometheus) Values() url.Values { return url.Values(p.Params) }
 
 // Alertmanager says where silences are made and lost resolves looked up. It is optional.
 type Alertmanager struct {
-	URL     Address        `yaml:"url,omitempty"`
+	URL Address `yaml:"url,omitempty"`
+	// URLs are the members of a cluster, instead of URL. They are asked in this order until one answers.
+	URLs    []Address      `yaml:"urls,omitempty"`
 	HTTP    HTTPClient     `yaml:"http_config"`
 	Timeout model.Duration `yaml:"timeout"`
+}
+
+// Peers are the addresses to ask, in order; empty when there is no Alertmanager.
+func (a Alertmanager) Peers() []Address {
+	if a.URL.IsZero() {
+		return a.URLs
+	}
+	return []Address{a.URL}
 }
 
 // Slack is the app that posts.
@@ -105,6 +115,8 @@ type Slack struct {
 	Language string `yaml:"language"`
 	Timezone string `yaml:"timezone"`
 	Mention  string `yaml:"mention,omitempty"`
+	// Permissions says who may use commands, buttons and silences; empty: everybody in the workspace.
+	Permissions Permissions `yaml:"permissions,omitempty"`
 }
 
 // Enabled says whether there is a bot token, without reading it.

@@ -64,6 +64,24 @@ alertmanager:
 	require.Equal(t, "https://prometheus.example.org/prefix", c.Prometheus.URL.String())
 }
 
+func TestAlertmanagerPeers(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, parse(t, minimal).Alertmanager.Peers())
+	require.Equal(t, []config.Address{config.NewAddress("http://a:9093")},
+		parse(t, minimal+"alertmanager: {url: 'http://a:9093'}\n").Alertmanager.Peers())
+	require.Equal(t, []config.Address{config.NewAddress("http://b:9093"), config.NewAddress("http://a:9093")},
+		parse(t, minimal+"alertmanager: {urls: ['http://b:9093', 'http://a:9093']}\n").Alertmanager.Peers())
+}
+
+func TestPermissionsOfNobodyInParticular(t *testing.T) {
+	t.Parallel()
+	require.True(t, parse(t, minimal).Slack.Permissions.IsZero())
+	p := parse(t, minimal+"slack: {permissions: {each: {share: {users: [U0123456789]}}}}\n").Slack.Permissions
+	require.False(t, p.IsZero())
+	require.True(t, p.Silence.IsZero())
+	require.Equal(t, []string{"U0123456789"}, p.Each["share"].Users)
+}
+
 // Each file in testdata/bad breaks one rule; its last comment says which message that gives.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
@@ -159,7 +177,9 @@ func TestExampleUncommented(t *testing.T) {
 	require.Equal(t, def.Pages.LinkTTL, c.Pages.LinkTTL)
 	require.NotEmpty(t, c.Links.GrafanaExplore)
 	require.NotEmpty(t, c.Triage.KnowledgeDir)
-	require.False(t, c.Alertmanager.URL.IsZero())
+	require.Len(t, c.Alertmanager.Peers(), 2)
+	require.Len(t, c.Slack.Permissions.Each, 1)
+	require.Equal(t, []string{"S0123456789"}, c.Slack.Permissions.Groups())
 	require.Empty(t, c.Warnings())
 }
 

@@ -19,6 +19,9 @@ import (
 // noMention is how a route says that it calls nobody although slack.mention does.
 const noMention = "none"
 
+// maxPeers is more than any cluster of Alertmanagers has; each may cost its timeout.
+const maxPeers = 10
+
 var (
 	// mentionPattern holds for Slack's ids of users, workspace users and user groups, and its two groups with a name.
 	mentionPattern = regexp.MustCompile(`^(here|channel|none|[UWS][A-Z0-9]{2,20})$`)
@@ -150,13 +153,32 @@ func (c *Config) validatePrometheus(p *problems) {
 	if c.Prometheus.MaxResponse < 1<<20 || c.Prometheus.MaxResponse > 1<<30 {
 		p.add("prometheus.max_response", "must be between 1MiB and 1GiB")
 	}
-	if !c.Alertmanager.URL.IsZero() {
-		p.base("alertmanager.url", c.Alertmanager.URL)
+	c.Alertmanager.validate(p)
+}
+
+func (a Alertmanager) validate(p *problems) {
+	if !a.URL.IsZero() {
+		p.base("alertmanager.url", a.URL)
+		if len(a.URLs) > 0 {
+			p.add("alertmanager.urls", "give one address in url or all members of a cluster in urls, not both")
+		}
 	}
-	if err := c.Alertmanager.HTTP.validate(); err != nil {
+	seen := map[string]bool{}
+	for i, peer := range a.URLs {
+		path := "alertmanager.urls[" + strconv.Itoa(i) + "]"
+		p.base(path, peer)
+		if seen[peer.Raw()] {
+			p.add(path, "is in the list already")
+		}
+		seen[peer.Raw()] = true
+	}
+	if len(a.URLs) > maxPeers {
+		p.add("alertmanager.urls", "must not have more than "+strconv.Itoa(maxPeers)+" entries")
+	}
+	if err := a.HTTP.validate(); err != nil {
 		p.add("alertmanager.http_config", err.Error())
 	}
-	p.between("alertmanager.timeout", c.Alertmanager.Timeout, time.Second, time.Minute)
+	p.between("alertmanager.timeout", a.Timeout, time.Second, time.Minute)
 }
 
 func (c *Config) validateSlack(p *problems) {
@@ -178,6 +200,7 @@ func (c *Config) validateSlack(p *problems) {
 		p.add("slack.channel", `is missing: where incidents are posted, "#name" or an id`)
 	}
 	p.audience("slack", s.Channel, s.Language, s.Timezone, s.Mention)
+	s.Permissions.validate(p, "slack.permissions")
 }
 
 // prefix checks that a token is of the right kind. The message never shows it.

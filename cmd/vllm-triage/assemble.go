@@ -79,12 +79,15 @@ func alertSources(am *alertmanager.Client, prometheus *promq.Client) sweep.Sourc
 
 // alertmanagerClient makes the client of a configuration, or returns nil when there is no Alertmanager in it. It asks nobody.
 func alertmanagerClient(cfg *config.Config) (*alertmanager.Client, error) {
-	if cfg.Alertmanager.URL.IsZero() {
+	var urls []string
+	for _, peer := range cfg.Alertmanager.Peers() {
+		urls = append(urls, peer.Raw())
+	}
+	if len(urls) == 0 {
 		return nil, nil
 	}
 	return alertmanager.New(alertmanager.Config{
-		URLs: []string{cfg.Alertmanager.URL.Raw()}, HTTP: cfg.Alertmanager.HTTP.Config(),
-		Timeout: time.Duration(cfg.Alertmanager.Timeout),
+		URLs: urls, HTTP: cfg.Alertmanager.HTTP.Config(), Timeout: time.Duration(cfg.Alertmanager.Timeout),
 	})
 }
 

@@ -42,6 +42,17 @@ func (s *Store) AskCheck(ctx context.Context, c Check) error {
 	})
 }
 
+// KeepCheck keeps a re-check that was made already; its Body and DoneAt are set, its ID is not read.
+func (s *Store) KeepCheck(ctx context.Context, c Check) error {
+	return s.do(ctx, "store re-check", func(ctx context.Context, t *tx) error {
+		if err := t.exists(ctx, c.IncidentID); err != nil {
+			return err
+		}
+		return t.exec(ctx, `INSERT INTO checks (incident_id, author, cause, step, asked_at, done_at, body) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			c.IncidentID, c.Author, c.Cause, c.Step, millis(c.AskedAt), millis(c.DoneAt), string(c.Body))
+	})
+}
+
 // FinishCheck keeps what a re-check measured. Only the first result counts.
 func (s *Store) FinishCheck(ctx context.Context, id int64, body json.RawMessage, at time.Time) error {
 	return s.do(ctx, "finish re-check", func(ctx context.Context, t *tx) error {

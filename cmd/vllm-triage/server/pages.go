@@ -16,6 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"vllm-triage/cmd/vllm-triage/server/chatops"
 	"vllm-triage/cmd/vllm-triage/server/web"
 	"vllm-triage/notify"
 	"vllm-triage/notify/chart"
@@ -181,14 +182,15 @@ func reportOf(in store.Incident, alerts []triage.Alert, reports store.Reports) t
 
 // incidentChart is the picture of a report.
 func (s *Server) incidentChart(c echo.Context) error {
-	_, _, _, reports, err := s.load(c)
+	r, in, _, reports, err := s.load(c)
 	if err != nil {
 		return err
 	}
 	if reports.Latest == nil {
 		return echo.NewHTTPError(http.StatusNotFound, "the incident has not been triaged yet")
 	}
-	png, err := chart.PNG(*reports.Latest, chart.Options{})
+	site := s.site(c, r, in.ID)
+	png, err := chart.PNG(*reports.Latest, chart.Options{Language: site.Language, Location: site.Location})
 	if errors.Is(err, chart.ErrNothing) {
 		return echo.NewHTTPError(http.StatusNotFound, "there is nothing to draw")
 	}
@@ -221,7 +223,7 @@ func (s *Server) runbookPage(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		v.Report = reports.Latest
+		v.Report, v.Previous = reports.Latest, reports.Previous
 		if v.Steps, v.Seen, err = s.records(c.Request().Context(), in); err != nil {
 			return err
 		}
@@ -246,7 +248,7 @@ func (s *Server) addRecords(ctx context.Context, in store.Incident, v *web.Incid
 		return err
 	}
 	for _, f := range feedback {
-		v.Feedback = append(v.Feedback, web.Feedback{By: f.Author, At: f.At, Opinion: f.Opinion, Cause: f.Cause, Comment: f.Comment})
+		v.Feedback = append(v.Feedback, web.Feedback{By: chatops.NameOf(f.Author), At: f.At, Opinion: f.Opinion, Cause: f.Cause, Comment: f.Comment})
 	}
 	if v.Steps, v.Seen, err = s.records(ctx, in); err != nil {
 		return err

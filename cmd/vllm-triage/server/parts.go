@@ -36,10 +36,9 @@ type Parts struct {
 	Pictures bool
 	// Ping asks the chat for a sign of life; nil: readiness does not depend on it.
 	Ping func(ctx context.Context) error
-	// Models, Silencer and Permissions are for the slash command and the buttons; see chatops.Settings.
-	Models      chatops.ModelSource
-	Silencer    chatops.Silencer
-	Permissions chatops.Permissions
+	// Models and Silencer are for the slash command and the buttons; see chatops.Settings.
+	Models   chatops.ModelSource
+	Silencer chatops.Silencer
 	// Alerts knows which alerts fire; nil: ends of alerts that got lost are not looked for.
 	Alerts sweep.Source
 

@@ -47,7 +47,7 @@ func (s *Server) talkSettings() chatops.Settings {
 	}
 	return chatops.Settings{
 		Engine: p.Engine, Knowledge: p.Knowledge, Runbooks: p.Runbooks, Models: p.Models, Silencer: p.Silencer,
-		Permissions: p.Permissions, Language: p.Config.Slack.Language, Zone: zone,
+		Permissions: p.Config.Slack.Permissions, Language: p.Config.Slack.Language, Zone: zone,
 		Message: notify.Options{
 			BaseURL: p.Config.Server.ExternalURL, PrometheusURL: p.Config.Links.Prometheus,
 			GrafanaExplore: p.Config.Links.GrafanaExplore,

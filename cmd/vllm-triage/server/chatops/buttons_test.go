@@ -15,6 +15,8 @@ import (
 
 	"vllm-triage/cmd/vllm-triage/server/alertmanager"
 	"vllm-triage/cmd/vllm-triage/server/chatops"
+	"vllm-triage/cmd/vllm-triage/server/web"
+	"vllm-triage/config"
 	"vllm-triage/notify/notifytest"
 	"vllm-triage/notify/slack"
 	"vllm-triage/notify/slack/fakeslack"
@@ -35,7 +37,7 @@ func TestRight(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, kept, 1)
 	require.Equal(t, store.Feedback{
-		IncidentID: incID, Author: ann, At: kept[0].At, Opinion: "right",
+		IncidentID: incID, Author: "Ann (Slack " + ann + ")", At: kept[0].At, Opinion: "right",
 	}, kept[0])
 	notes := w.notes()
 	require.Len(t, notes, 1)
@@ -86,6 +88,36 @@ func TestWrong(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, kept, 1, "a person has one opinion")
 	w.counted("feedback/done", 4) // The modal opened, and three times kept.
+}
+
+func TestNamesOfAuthors(t *testing.T) {
+	t.Parallel()
+	for author, want := range map[string]string{
+		"김민지 (Slack U0KIM)": "김민지", "Ann (Lee) (Slack W0ANN)": "Ann (Lee)", "U0BOB (Slack)": "U0BOB", "U0BOB": "U0BOB",
+		"jun@example.org": "jun@example.org", "": "",
+	} {
+		require.Equal(t, want, chatops.NameOf(author), author)
+	}
+}
+
+// TestAPersonHasOneOpinionUnderAnyName keeps an opinion whose author has had another name since.
+func TestAPersonHasOneOpinionUnderAnyName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ts := w.open(incID, notifytest.KVLongerOutputs())
+	for _, author := range []string{"Annie (Slack " + ann + ")", "mina@example.org"} {
+		require.NoError(t, w.store.Store.SaveFeedback(t.Context(), store.Feedback{
+			IncidentID: incID, Author: author, At: time.Now(), Opinion: "wrong", Cause: "other",
+		}))
+	}
+	w.press(ann, ts, slack.ActionRight, incID, "")
+	text := w.private(1, ann).Text
+	require.Contains(t, text, "Thank you")
+	require.Contains(t, text, "mina@example.org: ", "an opinion from the page")
+	require.NotContains(t, text, ann, "it is the person's own")
+	kept, err := w.store.Store.Feedback(t.Context(), incID)
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
 }
 
 func TestNotQuite(t *testing.T) {
@@ -162,6 +194,17 @@ func TestRecheck(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.Equal(t, "re-check by "+kim, j.Reason)
+	// It is kept with the incident for its page.
+	checks, err := w.store.Checks(t.Context(), incID)
+	require.NoError(t, err)
+	require.Len(t, checks, 1)
+	require.Equal(t, "김민지 (Slack "+kim+")", checks[0].Author)
+	require.False(t, checks[0].DoneAt.IsZero())
+	var kept web.Recheck
+	require.NoError(t, json.Unmarshal(checks[0].Body, &kept))
+	require.Equal(t, triage.NoBottleneck, kept.Verdict)
+	require.NotEmpty(t, kept.Readings)
+	require.Equal(t, "김민지", kept.By, "a page shows a name")
 
 	w.press(ann, ts, slack.ActionRecheck, incID, "")
 	require.Contains(t, w.private(3, ann).Text, "re-checked a few seconds ago")
@@ -482,16 +525,20 @@ func TestOldButtons(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(s *chatops.Settings, _ *chatops.Config) {
-		s.Permissions = chatops.Permissions{
-			Commands: chatops.Rule{Users: []string{ann, kim}},
-			Buttons:  chatops.Rule{Groups: []string{"S0ONCALL"}},
-			Silence:  chatops.Rule{Users: []string{kim}, Groups: []string{"S0ONCALL"}},
-			Each: map[chatops.Act]chatops.Rule{
-				chatops.ActShare: {Channels: []string{"C0ELSEWHERE"}}, chatops.ActIncidents: {}, chatops.ActExpire: {Users: []string{ann}},
-			},
-		}
-		require.NoError(t, s.Permissions.Validate())
-		require.Equal(t, []string{"S0ONCALL"}, s.Permissions.Groups())
+		c, err := config.Parse([]byte(`
+prometheus: {url: "http://prometheus:9090"}
+slack:
+  permissions:
+    commands: {users: [`+ann+`, `+kim+`]}
+    buttons: {groups: [S0ONCALL]}
+    silence: {users: [`+kim+`], groups: [S0ONCALL]}
+    each:
+      share: {channels: [C0ELSEWHERE]}
+      incidents: {}
+      expire: {users: [`+ann+`]}
+`), t.TempDir(), config.NoEnv)
+		require.NoError(t, err)
+		s.Permissions = c.Slack.Permissions
 	})
 	w.change(func() { w.groups["S0ONCALL"] = []string{ann} })
 	ts := w.open(incID, notifytest.KVLongerOutputs())
@@ -541,21 +588,19 @@ func TestPermissions(t *testing.T) {
 	require.Contains(t, w.private(11, bob).Text, "Slack does not tell me who is in the user group")
 }
 
-func TestPermissionsAreChecked(t *testing.T) {
+// TestEveryActCanBeRestricted compares the acts of the conversation with those that the configuration knows.
+func TestEveryActCanBeRestricted(t *testing.T) {
 	t.Parallel()
-	err := chatops.Permissions{
-		Commands: chatops.Rule{Users: []string{"ann"}}, Buttons: chatops.Rule{Groups: []string{"@oncall"}},
-		Silence: chatops.Rule{Channels: []string{"#ops"}},
-		Each:    map[chatops.Act]chatops.Rule{"dance": {}, chatops.ActHelp: {}, chatops.ActShare: {Users: []string{"S0GROUP"}}},
-	}.Validate()
-	for _, want := range []string{
-		`commands: "ann" is not a user's id`, `buttons: "@oncall" is not a user group's id`, `silence: "#ops" is not a channel's id`,
-		`"dance" cannot be restricted`, `"help" cannot be restricted`, `share: "S0GROUP" is not a user's id`,
-	} {
-		require.ErrorContains(t, err, want)
+	known := config.Acts()
+	for _, a := range []chatops.Act{chatops.ActHelp, chatops.ActLink, chatops.ActOther} { // For everybody.
+		require.NotContains(t, known, string(a))
+		known = append(known, string(a))
 	}
-	require.NoError(t, chatops.Permissions{}.Validate())
-	require.Len(t, chatops.Acts(), 13)
+	var all []string
+	for _, a := range chatops.Acts() {
+		all = append(all, string(a))
+	}
+	require.ElementsMatch(t, all, known)
 }
 
 // TestThreadsOfReplies presses on a message inside a thread: what follows belongs to the thread's root.

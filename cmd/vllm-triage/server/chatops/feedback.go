@@ -70,8 +70,8 @@ func (s *Service) judge(ctx context.Context, p *place, who Person, press interac
 // right keeps the opinion that the verdict is right.
 func (s *Service) right(ctx context.Context, p *place, who Person, in store.Incident) Outcome {
 	w := who.words()
-	f := store.Feedback{IncidentID: in.ID, Author: who.ID, At: s.now(), Opinion: opinionRight}
-	others, repeated, err := s.keep(ctx, f)
+	f := store.Feedback{IncidentID: in.ID, Author: who.signature(), At: s.now(), Opinion: opinionRight}
+	others, repeated, err := s.keep(ctx, who, f)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		s.private(ctx, p, says(ln(w.say("press.gone", "incident", in.ID))))
@@ -88,15 +88,16 @@ func (s *Service) right(ctx context.Context, p *place, who Person, in store.Inci
 	return Done
 }
 
-// keep stores an opinion and adds a line to the threads. It returns what others think, and whether the author had said
-// exactly this before.
-func (s *Service) keep(ctx context.Context, f store.Feedback) (others []store.Feedback, repeated bool, err error) {
+// keep stores a person's opinion and adds a line to the threads. It returns what others think, and whether the person had
+// said exactly this before.
+func (s *Service) keep(ctx context.Context, who Person, f store.Feedback) (others []store.Feedback, repeated bool, err error) {
 	known, err := s.c.Store.Feedback(ctx, f.IncidentID)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, k := range known {
-		if k.Author == f.Author {
+		if userOf(k.Author) == who.ID {
+			f.Author = k.Author // People change their names.
 			repeated = k.Opinion == f.Opinion && k.Cause == f.Cause && k.Comment == f.Comment
 			continue
 		}
@@ -109,7 +110,7 @@ func (s *Service) keep(ctx context.Context, f store.Feedback) (others []store.Fe
 	}
 	// The line is added even to what was said before: after a crash it may be missing, and its name makes it once only.
 	sum := sha256.Sum256([]byte(f.Opinion + "\x00" + f.Cause + "\x00" + f.Comment))
-	err = s.note(ctx, f.IncidentID, "feedback-"+f.Author+"-"+hex.EncodeToString(sum[:6]), f.Author, func(c *catalogue) []string {
+	err = s.note(ctx, f.IncidentID, "feedback-"+who.ID+"-"+hex.EncodeToString(sum[:6]), who.ID, func(c *catalogue) []string {
 		return feedbackLines(c, f)
 	})
 	return others, repeated, err
@@ -135,7 +136,13 @@ func feedbackLines(c *catalogue, f store.Feedback) []string {
 func opinions(w *catalogue, others []store.Feedback) []*line {
 	var out []*line
 	for _, f := range others[max(0, len(others)-maxNear):] {
-		out = append(out, (&line{}).text(w.say("feedback.others")+" ").user(f.Author).text(": "+w.say("opinion."+f.Opinion)))
+		l := ln(w.say("feedback.others") + " ")
+		if id := userOf(f.Author); id != "" {
+			l.user(id)
+		} else {
+			l.text(f.Author)
+		}
+		out = append(out, l.text(": "+w.say("opinion."+f.Opinion)))
 	}
 	return out
 }
@@ -216,7 +223,7 @@ func (s *Service) onSubmit(ctx context.Context, in interaction) outcome {
 	if s.closing.Load() {
 		return fail(Failed, blockComment, w.say("busy"))
 	}
-	f := store.Feedback{IncidentID: state.Incident, Author: in.User.ID, At: s.now(), Opinion: state.Opinion}
+	f := store.Feedback{IncidentID: state.Incident, Author: who.signature(), At: s.now(), Opinion: state.Opinion}
 	for _, x := range in.View.State.Values[blockCause] {
 		if x.SelectedOption != nil {
 			f.Cause = x.SelectedOption.Value
@@ -236,7 +243,7 @@ func (s *Service) onSubmit(ctx context.Context, in interaction) outcome {
 	case f.Cause == "" && f.Comment == "":
 		return fail(Unclear, blockComment, w.say("modal.need_something"))
 	}
-	_, _, err := s.keep(ctx, f)
+	_, _, err := s.keep(ctx, who, f)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return fail(Gone, blockComment, w.say("press.gone", "incident", state.Incident))

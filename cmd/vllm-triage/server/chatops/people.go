@@ -3,6 +3,7 @@ package chatops
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,26 @@ func (p Person) signature() string {
 		return p.ID + " (Slack)"
 	}
 	return p.Name + " (Slack " + p.ID + ")"
+}
+
+// signed finds the id in what signature made.
+var signed = regexp.MustCompile(`^(?:(.*) \(Slack ([UW][A-Z0-9]{2,20})\)|([UW][A-Z0-9]{2,20})(?: \(Slack\))?)$`)
+
+// NameOf is how to show somebody who did something, by what the store or Alertmanager kept of them: the name without the id
+// where there is a name.
+func NameOf(author string) string {
+	if m := signed.FindStringSubmatch(author); m != nil {
+		return cmp.Or(m[1], m[3])
+	}
+	return author
+}
+
+// userOf is the Slack id of such a person; empty for those who are known from elsewhere.
+func userOf(author string) string {
+	if m := signed.FindStringSubmatch(author); m != nil {
+		return cmp.Or(m[2], m[3])
+	}
+	return ""
 }
 
 // person asks Slack who somebody is, or returns what can be said without. It remembers both.

@@ -2,6 +2,8 @@ package chatops
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -53,6 +55,9 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 		return Failed
 	}
 	before := during(reports)
+	if err := s.keepCheck(ctx, who, id, before, after); err != nil {
+		s.log.Warn("re-check not kept for the page", zap.String("incident_id", id), zap.Error(err))
+	}
 	err = s.note(ctx, id, "recheck-"+strconv.FormatInt(now.UnixMilli(), 10), who.ID, func(c *catalogue) []string {
 		return recheckLines(c, format.New(c.language, set.Zone, now), before, after)
 	})
@@ -75,6 +80,22 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 	}
 	s.private(ctx, p, private)
 	return Done
+}
+
+// keepCheck keeps what was measured with the incident, so that its page shows it.
+func (s *Service) keepCheck(ctx context.Context, who Person, id string, before *triage.Report, after triage.Report) error {
+	by := NameOf(who.signature())
+	r := web.Recheck{At: after.GeneratedAt, By: by, Verdict: after.Verdict}
+	if before != nil {
+		r = web.NewRecheck(*before, after, by)
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode re-check: %w", err)
+	}
+	return s.c.Store.KeepCheck(ctx, store.Check{
+		IncidentID: id, Author: who.signature(), AskedAt: after.GeneratedAt, DoneAt: s.now(), Body: body,
+	})
 }
 
 // during is the report that says what the incident was: the newest, or while it is over the last that found a cause. It is

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"vllm-triage/cmd/vllm-triage/server/alertmanager"
+	"vllm-triage/config"
 	"vllm-triage/notify"
 	"vllm-triage/triage"
 	"vllm-triage/triage/kb"
@@ -38,6 +39,7 @@ type Store interface {
 	Models(ctx context.Context) ([]string, error)
 	SaveFeedback(ctx context.Context, f store.Feedback) error
 	Feedback(ctx context.Context, incident string) ([]store.Feedback, error)
+	KeepCheck(ctx context.Context, c store.Check) error
 	AddNote(ctx context.Context, incident, name string, body json.RawMessage, now time.Time) error
 	Enqueue(ctx context.Context, kind, incident, reason string, at time.Time) error
 }
@@ -60,7 +62,7 @@ type Settings struct {
 	Models ModelSource
 	// Silencer is nil when no Alertmanager is configured.
 	Silencer    Silencer
-	Permissions Permissions
+	Permissions config.Permissions
 	// Language and Zone are taken for people of whom Slack does not tell them, and for what everybody sees.
 	Language string
 	Zone     *time.Location // nil: UTC.
