@@ -92,7 +92,7 @@ func TestCheckLive(t *testing.T) {
   vllm_num_requests_running{model_name="ray",instance="c"} 1x20
 `, promqtest.StartAt(time.Now().Add(-3*time.Minute)))
 	db := filepath.Join(t.TempDir(), "s.db")
-	s, err := store.Open(t.Context(), db, store.Options{})
+	s, err := store.Open(t.Context(), db, store.Options{NoSync: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	text := strings.Replace(someConfig, "http://127.0.0.1:1", p.URL(), 1) + "storage: sqlite:" + db + "\n"
@@ -150,7 +150,7 @@ func TestJobsAndBackup(t *testing.T) {
 	r := vllmTriage(t, "jobs", "--config", path)
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.stderr, "there is no database")
-	s, err := store.Open(t.Context(), db, store.Options{})
+	s, err := store.Open(t.Context(), db, store.Options{NoSync: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	r = vllmTriage(t, "jobs", "--config", path)
@@ -171,7 +171,7 @@ func TestJobsRetry(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "s.db")
 	path := configured(t, "prometheus: {url: 'http://p:9090'}\nstorage: sqlite:"+db+"\n")
-	s, err := store.Open(t.Context(), db, store.Options{})
+	s, err := store.Open(t.Context(), db, store.Options{NoSync: true})
 	require.NoError(t, err)
 	for _, incident := range []string{"a", "b", "c"} {
 		require.NoError(t, s.Enqueue(t.Context(), store.KindTriage, incident, "opened", epoch))

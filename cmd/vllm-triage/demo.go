@@ -167,7 +167,7 @@ func (d *demo) run(ctx context.Context, once bool) (err error) {
 		return errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	st, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "demo.db"), store.Options{})
+	st, err := store.Open(ctx, "sqlite:"+filepath.Join(dir, "demo.db"), store.Options{NoSync: true})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -1,5 +1,3 @@
-//go:build slow
-
 package main
 
 import (
@@ -36,7 +34,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	parts, err := assemble(cfg)
 	require.NoError(t, err)
-	st, err := store.Open(t.Context(), "sqlite:"+filepath.Join(dir, "store.db"), store.Options{})
+	st, err := store.Open(t.Context(), "sqlite:"+filepath.Join(dir, "store.db"), store.Options{NoSync: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
 	s, err := server.New(t.Context(), server.Options{

@@ -42,8 +42,12 @@ func openSQLite(ctx context.Context, address string, o Options) (*Store, error) 
 		return nil, err
 	}
 	// FULL waits for the disk at each commit: what was answered with 200 survives a power cut.
+	synchronous := "synchronous(FULL)"
+	if o.NoSync {
+		synchronous = "synchronous(OFF)"
+	}
 	common := []string{
-		"journal_mode(WAL)", "synchronous(FULL)", "busy_timeout(10000)", "journal_size_limit(67108864)", "temp_store(MEMORY)",
+		"journal_mode(WAL)", synchronous, "busy_timeout(10000)", "journal_size_limit(67108864)", "temp_store(MEMORY)",
 	}
 	writes := sqliteDB(path, "immediate", append([]string{"auto_vacuum(INCREMENTAL)", "cache_size(-8000)"}, common...))
 	writes.SetMaxOpenConns(1)

@@ -17,6 +17,9 @@ type Options struct {
 	MaxConnections int
 	// Existing refuses to make a SQLite database that is not there.
 	Existing bool
+	// NoSync lets SQLite commit without waiting for the disk. A power cut then loses what was answered, so it is for tests and
+	// demonstrations only: their data is of no use afterwards, and a busy disk would make each of their steps slow.
+	NoSync bool
 }
 
 // Store holds the state of the service. It is safe for concurrent use.

@@ -122,7 +122,7 @@ func (w *world) startWith(t *testing.T, sections ...string) *service {
 	})
 	require.NoError(t, err)
 	s := &service{w: w, metrics: prometheus.NewRegistry()}
-	s.store, err = store.Open(t.Context(), w.storage, store.Options{})
+	s.store, err = store.Open(t.Context(), w.storage, store.Options{NoSync: true})
 	require.NoError(t, err)
 	core, logs := observer.New(zap.DebugLevel)
 	s.logs = logs

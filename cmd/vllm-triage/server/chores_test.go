@@ -1,5 +1,3 @@
-//go:build slow
-
 package server_test
 
 import (

@@ -47,6 +47,12 @@ const (
 	channel  = fakeslack.DefaultChannel
 )
 
+// The knowledge and the runbooks are read once for all tests: nothing changes them.
+var (
+	knowledge = sync.OnceValue(kb.Default)
+	runbooks  = sync.OnceValue(runbook.Default)
+)
+
 // clock is the time of a story. Nothing but the test moves it.
 type clock struct {
 	mu sync.Mutex
@@ -131,7 +137,7 @@ func newWorld(t testing.TB, o setup) *world {
 		o.storage = storetest.SQLite(t)
 	}
 	w.address = o.storage
-	w.store, err = store.Open(t.Context(), o.storage, store.Options{})
+	w.store, err = store.Open(t.Context(), o.storage, store.Options{NoSync: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	if o.notifier == nil && cfg.Slack.Enabled() {
@@ -148,7 +154,7 @@ func newWorld(t testing.TB, o setup) *world {
 		o.triager = w.engine
 	}
 	w.parts = &server.Parts{
-		Config: cfg, Knowledge: kb.Default(), Runbooks: runbook.Default(), Engine: o.triager, Notifier: o.notifier,
+		Config: cfg, Knowledge: knowledge(), Runbooks: runbooks(), Engine: o.triager, Notifier: o.notifier,
 		Pictures: o.pictures, Alerts: o.alerts, Ping: o.ping,
 	}
 	core, logs := observer.New(zap.DebugLevel)

@@ -39,7 +39,7 @@ func SQLite(tb testing.TB) string {
 // Open opens a store that is closed at the end of the test.
 func Open(tb testing.TB, address string) *store.Store {
 	tb.Helper()
-	s, err := store.Open(tb.Context(), address, store.Options{})
+	s, err := store.Open(tb.Context(), address, store.Options{NoSync: true})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	return s
