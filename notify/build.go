@@ -42,6 +42,7 @@ func NewMessage(r triage.Report, o Options) Message {
 	b.gaps(&m)
 	m.Impact = b.sayAll(r.Impact.Lines)
 	m.Timeline = b.timeline()
+	m.Zone = b.f.Zone(r.GeneratedAt)
 	if len(m.Timeline) > 0 {
 		m.Zone = b.f.Zone(m.Timeline[0].At)
 	}
@@ -74,6 +75,13 @@ func newBuilder(r triage.Report, o Options) *builder {
 		b.told = *o.Previous
 	}
 	return b
+}
+
+func (b *builder) zone() *time.Location {
+	if b.o.Location == nil {
+		return time.UTC
+	}
+	return b.o.Location
 }
 
 func (b *builder) status() Status {

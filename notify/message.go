@@ -63,7 +63,7 @@ type Message struct {
 	Gaps       []Reasoned `json:"gaps,omitempty"`
 	Notes      []string   `json:"notes,omitempty"`
 	Timeline   []Event    `json:"timeline,omitempty"`
-	Zone       string     `json:"zone,omitempty"` // Of the clocks in Timeline, for example "KST".
+	Zone       string     `json:"zone,omitempty"` // Of the clocks, for example "KST".
 	Queries    []Query    `json:"queries,omitempty"`
 	Panels     []Panel    `json:"panels,omitempty"`
 
@@ -213,7 +213,7 @@ type Panel struct {
 	Unit    triage.Unit `json:"unit,omitempty"`
 	Spark   string      `json:"spark"`   // The series as a line of blocks: ▁▂▅▇.
 	Reading string      `json:"reading"` // Its last value.
-	Start   time.Time   `json:"start"`
+	Start   time.Time   `json:"start"` // In the readers' time zone.
 	StepMS  int64       `json:"step_ms"`
 	Values  []*float64  `json:"values"`
 }

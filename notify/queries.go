@@ -96,7 +96,7 @@ func (b *builder) panels() []Panel {
 			Unit:    p.Unit,
 			Spark:   Sparkline(p.Values, sparkWidth),
 			Reading: b.f.Value(*last, p.Unit),
-			Start:   p.Start,
+			Start:   p.Start.In(b.zone()),
 			StepMS:  p.StepMS,
 			Values:  finite(p.Values),
 		})

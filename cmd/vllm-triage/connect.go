@@ -43,7 +43,7 @@ func prometheusClient(c *config.Config) (*promq.Client, error) {
 func slackNotifier(c *config.Config) (*slack.Notifier, error) {
 	return slack.New(slack.Config{
 		Token: c.Slack.BotToken.Read, APIURL: c.Slack.APIURL, Timeout: time.Duration(c.Slack.Timeout),
-		View: slack.View{Interactive: c.Slack.SigningSecret.IsSet() || c.Slack.AppToken.IsSet(), Charts: slack.TextCharts},
+		View: slack.View{Interactive: c.Slack.SigningSecret.IsSet() || c.Slack.AppToken.IsSet(), Charts: slack.AutoCharts},
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Identity is who the token belongs to and what it may do.
@@ -23,17 +22,31 @@ type Identity struct {
 // MissingScope is a scope that was not granted and what does not work without it.
 type MissingScope struct{ Scope, Loses string }
 
-// neededScopes are those of deploy/slack/manifest.yaml.
-var neededScopes = []string{"chat:write"}
+// scopePost is what no app can do without, scopeCommands what one with buttons and commands needs too.
+const (
+	scopePost     = "chat:write"
+	scopeCommands = "commands"
+)
+
+// ScopeGroups lets permissions name user groups.
+const ScopeGroups = "usergroups:read"
 
 var optionalScopes = []MissingScope{
-	{"commands", "the slash command"},
 	{"chat:write.public", "posts to public channels without an invitation"},
 	{"files:write", "the picture; charts are shown inside the message instead"},
 	{"channels:history", "finding a message again whose delivery was in doubt; it may be posted twice"},
 	{"groups:history", "the same in private channels"},
 	{"users:read", "times of the slash command in the user's own time zone"},
-	{"usergroups:read", "permissions by user group"},
+	{ScopeGroups, "permissions by user group"},
+}
+
+// Scopes lists what an app needs, and what it can do without at a price. Interactive is one with buttons and commands.
+func Scopes(interactive bool) (needed []string, optional []MissingScope) {
+	needed = []string{scopePost}
+	if interactive {
+		needed = append(needed, scopeCommands)
+	}
+	return needed, slices.Clone(optionalScopes)
 }
 
 // Check asks Slack who the token is (auth.test) and which scopes it has.
@@ -49,16 +62,12 @@ func (n *Notifier) Check(ctx context.Context) (Identity, error) {
 		return Identity{}, failure
 	}
 	id := Identity{Team: r.Team, TeamID: r.TeamID, User: r.User, UserID: r.UserID, BotID: r.BotID, URL: r.URL}
-	for s := range strings.SplitSeq(r.Header.Get("X-OAuth-Scopes"), ",") {
-		if s = strings.TrimSpace(s); s != "" {
-			id.Scopes = append(id.Scopes, s)
-		}
-	}
-	slices.Sort(id.Scopes)
+	id.Scopes = scopesOf(r.Header)
 	if len(id.Scopes) == 0 {
 		return id, nil
 	}
-	for _, s := range neededScopes {
+	needed, _ := Scopes(n.c.View.Interactive)
+	for _, s := range needed {
 		if !slices.Contains(id.Scopes, s) {
 			id.Missing = append(id.Missing, s)
 		}

@@ -46,6 +46,8 @@ type Notifier struct {
 	c      Config
 	client *http.Client
 	pacer  *pacer
+
+	learned *learned
 }
 
 var (
@@ -71,11 +73,12 @@ func New(c Config) (*Notifier, error) {
 	if c.Pace <= 0 {
 		c.Pace = DefaultPace
 	}
+	l := &learned{}
 	return &Notifier{
-		c: c,
+		c: c, learned: l,
 		client: &http.Client{
 			Timeout:   c.Timeout,
-			Transport: &transport{next: c.Transport},
+			Transport: &transport{next: c.Transport, seen: l.see},
 			// A login page of a proxy is no answer, and the token in the body must not follow a redirect.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -152,16 +155,26 @@ type call struct {
 	sent *sent
 }
 
-// send renders a message and hands it to do, waiting for the channel's turn first. When Slack refuses the blocks, the
-// plain text goes out instead, once.
+// send renders a message and hands it to do, waiting for the channel's turn first. When Slack refuses the blocks, they go
+// out without its own charts if there are some, which not every workspace has; else, and when that is refused too, the plain
+// text goes out, once.
 func (n *Notifier) send(
 	ctx context.Context, channel string, m notify.Message, do func(call, slackgo.MsgOption) error,
 ) error {
-	r := Render(m, n.c.View)
+	v := n.view(m)
+	r := Render(m, v)
 	about := slackgo.MsgOptionMetadata(metadata(m))
 	rich := slackgo.MsgOptionCompose(
 		slackgo.MsgOptionText(r.Text, false), slackgo.MsgOptionBlocks(r.Blocks...), about)
 	refused := n.try(ctx, channel, rich, do)
+	if n.c.View.Charts == AutoCharts && refused != nil && refused.Reason == notify.Rejected && hasNative(r) {
+		v.Charts = TextCharts
+		r = Render(m, v)
+		rich = slackgo.MsgOptionCompose(
+			slackgo.MsgOptionText(r.Text, false), slackgo.MsgOptionBlocks(r.Blocks...), about)
+		refused = n.try(ctx, channel, rich, do)
+		n.learned.noNative.Store(refused == nil)
+	}
 	if refused == nil || refused.Reason != notify.Rejected {
 		return orNil(refused)
 	}

@@ -455,6 +455,62 @@ func TestCheck(t *testing.T) {
 	require.Equal(t, notify.Auth, failureOf(t, err).Reason)
 }
 
+// TestChartsAreShownAsTheWorkspaceAllows: a picture where it may be uploaded, else Slack's own charts, else text.
+func TestChartsAreShownAsTheWorkspaceAllows(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	details := func(w workspace, root notify.Ref, name string) string {
+		t.Helper()
+		ref, err := w.n.Reply(ctx, root, sample(name).As(notify.KindDetails))
+		require.NoError(t, err)
+		for _, m := range w.fake.Thread(channel, root.ID) {
+			if m.TS == ref.ID {
+				require.NotNil(t, m.Blocks, "not as plain text")
+				return string(m.Blocks)
+			}
+		}
+		t.Fatal("no reply")
+		return ""
+	}
+	const native, spark = `"data_visualization"`, "▁▁▁"
+	for name, tt := range map[string]struct {
+		o            fakeslack.Options
+		native, text bool
+	}{
+		"pictures":       {fakeslack.Options{Scopes: []string{"chat:write", "files:write"}}, false, false},
+		"own charts":     {fakeslack.Options{Scopes: []string{"chat:write"}}, true, false},
+		"not rolled out": {fakeslack.Options{Scopes: []string{"chat:write"}, NoCharts: true}, false, true},
+	} {
+		w := newWorkspace(t, tt.o, func(c *slack.Config) { c.View.Charts = slack.AutoCharts })
+		root, err := w.n.Post(ctx, channel, sample("kv-longer-outputs"))
+		require.NoError(t, err)
+		for range 2 {
+			blocks := details(w, root, "kv-longer-outputs")
+			require.Equal(t, tt.native, strings.Contains(blocks, native), name)
+			require.Equal(t, tt.text, strings.Contains(blocks, spark), name)
+		}
+		posts := 0
+		for _, c := range w.fake.Calls() {
+			if c.Method == "chat.postMessage" {
+				posts++
+			}
+		}
+		want := 3
+		if tt.o.NoCharts {
+			want = 4 // Slack is asked once whether it has charts, not for each message.
+		}
+		require.Equal(t, want, posts, name)
+	}
+	// The scope is there, yet an upload is refused for good.
+	w := newWorkspace(t, fakeslack.Options{Scopes: []string{"chat:write", "files:write"}},
+		func(c *slack.Config) { c.View.Charts = slack.AutoCharts })
+	root, err := w.n.Post(ctx, channel, sample("kv-longer-outputs"))
+	require.NoError(t, err)
+	w.fake.Inject(fakeslack.Fault{Method: "files.getUploadURLExternal", Error: "no_permission"})
+	require.Error(t, w.n.Illustrate(ctx, root, notify.Picture{PNG: []byte("\x89PNG"), Filename: "a.png", Title: "t", AltText: "a"}))
+	require.Contains(t, details(w, root, "kv-longer-outputs"), native)
+}
+
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, fakeslack.Options{})

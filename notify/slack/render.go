@@ -37,6 +37,9 @@ const (
 	NoCharts     Charts = ""       // The picture shows them.
 	NativeCharts Charts = "native" // Slack's data_visualization block.
 	TextCharts   Charts = "text"   // Lines of block characters.
+	// AutoCharts lets a Notifier choose: none while it may upload pictures, else Slack's own, else text. Render alone takes
+	// it for text.
+	AutoCharts Charts = "auto"
 )
 
 // Render writes a message in Block Kit. What it returns is within Slack's limits for every message.

@@ -19,7 +19,10 @@ const maxAnswer = 8 << 20
 
 // transport bounds answers and makes those of the rate limit readable for slack-go, which only understands a
 // Retry-After in seconds and never looks into the body.
-type transport struct{ next http.RoundTripper }
+type transport struct {
+	next http.RoundTripper
+	seen func(http.Header) // Is told the headers of each answer; may be nil.
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,6 +33,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(r)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // http.Client wraps it with method and address.
+	}
+	if t.seen != nil {
+		t.seen(resp.Header)
 	}
 	if resp.StatusCode == http.StatusTooManyRequests {
 		readLimit(resp)

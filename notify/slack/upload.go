@@ -46,5 +46,8 @@ func (n *Notifier) Illustrate(ctx context.Context, ref notify.Ref, p notify.Pict
 	if failure != nil && failure.Reason == notify.RateLimited && failure.Retryable {
 		n.pacer.block(ref.Channel, failure.After)
 	}
+	if failure != nil && failure.Reason == notify.Auth {
+		n.learned.noUpload.Store(true) // Charts are shown inside the messages from now on.
+	}
 	return orNil(failure)
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -41,6 +42,9 @@ func (s *Server) content(req *request, m *Message) answer {
 	m.Text = req.form("text")
 	if b := req.form("blocks"); b != "" && b != "[]" {
 		m.Blocks = json.RawMessage(b)
+		if s.o.NoCharts && strings.Contains(b, `"data_visualization"`) {
+			return fail("invalid_blocks", "[ERROR] unsupported type: data_visualization [json-pointer:/blocks]")
+		}
 		if code, messages := Validate(m.Blocks); code != "" {
 			return fail(code, messages...)
 		}

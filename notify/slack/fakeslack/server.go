@@ -29,6 +29,8 @@ type Options struct {
 	Burst     int
 	// FilePolls is how often files.info answers without a type before an upload is processed.
 	FilePolls int
+	// NoCharts refuses data_visualization blocks, as workspaces do that do not have them yet.
+	NoCharts bool
 }
 
 // AllScopes are the scopes of the methods that the server knows.
