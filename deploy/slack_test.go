@@ -9,6 +9,9 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
+
+	"vllm-triage/cmd/vllm-triage/server/chatops"
+	notifyslack "vllm-triage/notify/slack"
 )
 
 // manifest reads a Slack manifest strictly: a key that slack-go does not know is a mistake.
@@ -51,9 +54,34 @@ func TestSlackManifestsAskForLittle(t *testing.T) {
 		require.Equal(t, []string{
 			"chat:write.public", "files:write", "channels:history", "groups:history", "users:read", "usergroups:read",
 		}, scopes.BotOptional)
+		// `check --live` asks for the same ones.
+		needed, optional := notifyslack.Scopes(true)
+		require.Equal(t, needed, scopes.Bot)
+		var names []string
+		for _, s := range optional {
+			names = append(names, s.Scope)
+		}
+		require.Equal(t, names, scopes.BotOptional)
 		require.Empty(t, scopes.User)
 		require.Empty(t, scopes.UserOptional)
 	}
+}
+
+// TestSlackManifestLeadsToTheService compares the addresses of the manifest with the paths that the service serves.
+func TestSlackManifestLeadsToTheService(t *testing.T) {
+	t.Parallel()
+	m := manifest(t, "slack/manifest.yaml")
+	for path, address := range map[string]string{
+		chatops.PathCommands: m.Features.SlashCommands[0].Url, chatops.PathInteractions: m.Settings.Interactivity.RequestUrl,
+		chatops.PathEvents: m.Settings.EventSubscriptions.RequestUrl,
+	} {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		require.Equal(t, path, u.Path)
+		require.Contains(t, chatops.Routes(), path)
+	}
+	require.Len(t, chatops.Routes(), 3, "Slack knows all of them")
+	require.Empty(t, m.Settings.Interactivity.MessageMenuOptionsUrl, "no menu of ours asks the service for its options")
 }
 
 // TestSlackManifestsDifferInTransportOnly compares the two after taking out what Socket Mode does without.
@@ -61,13 +89,16 @@ func TestSlackManifestsDifferInTransportOnly(t *testing.T) {
 	t.Parallel()
 	http, socket := manifest(t, "slack/manifest.yaml"), manifest(t, "slack/manifest-socket.yaml")
 	require.True(t, socket.Settings.SocketModeEnabled)
-	for _, link := range []string{http.Features.SlashCommands[0].Url, http.Settings.Interactivity.RequestUrl} {
+	for _, link := range []string{
+		http.Features.SlashCommands[0].Url, http.Settings.Interactivity.RequestUrl, http.Settings.EventSubscriptions.RequestUrl,
+	} {
 		parsed, err := url.Parse(link)
 		require.NoError(t, err)
 		require.Equal(t, "https", parsed.Scheme, "Slack calls https only")
 	}
 	http.Features.SlashCommands[0].Url = ""
 	http.Settings.Interactivity.RequestUrl = ""
+	http.Settings.EventSubscriptions.RequestUrl = ""
 	http.Settings.SocketModeEnabled = true
 	want, err := json.Marshal(http)
 	require.NoError(t, err)

@@ -79,12 +79,18 @@ func alertSources(am *alertmanager.Client, prometheus *promq.Client) sweep.Sourc
 
 // alertmanagerClient makes the client of a configuration, or returns nil when there is no Alertmanager in it. It asks nobody.
 func alertmanagerClient(cfg *config.Config) (*alertmanager.Client, error) {
-	var urls []string
-	for _, peer := range cfg.Alertmanager.Peers() {
-		urls = append(urls, peer.Raw())
-	}
-	if len(urls) == 0 {
+	peers := cfg.Alertmanager.Peers()
+	if len(peers) == 0 {
 		return nil, nil
+	}
+	return alertmanagerAt(cfg, peers...)
+}
+
+// alertmanagerAt makes a client of some members of the cluster.
+func alertmanagerAt(cfg *config.Config, peers ...config.Address) (*alertmanager.Client, error) {
+	urls := make([]string, 0, len(peers))
+	for _, peer := range peers {
+		urls = append(urls, peer.Raw())
 	}
 	return alertmanager.New(alertmanager.Config{
 		URLs: urls, HTTP: cfg.Alertmanager.HTTP.Config(), Timeout: time.Duration(cfg.Alertmanager.Timeout),

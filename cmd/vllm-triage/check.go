@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"vllm-triage/config"
+	"vllm-triage/notify/slack"
 	"vllm-triage/promq"
 	"vllm-triage/triage/kb"
 	"vllm-triage/triage/kb/runbook"
@@ -25,9 +27,9 @@ import (
 func runCheck(ctx context.Context, env environment) error {
 	set := flags(env, "check", "", `Check a configuration file and say how it was understood: warnings, routes, knowledge base, runbooks.
 
-With --live also ask Prometheus, the database and Slack whether they can be used. Nothing is posted.`)
+With --live also ask Prometheus, Alertmanager, the database and Slack whether they can be used. Nothing is posted.`)
 	path := set.String("config", defaultConfig, "configuration `file`")
-	live := set.Bool("live", false, "also ask Prometheus, the database and Slack")
+	live := set.Bool("live", false, "also ask Prometheus, Alertmanager, the database and Slack")
 	dump := set.Bool("dump", false, "print the configuration with defaults filled in and secrets hidden, and nothing else")
 	example := set.Bool("print-example", false, "print a commented example with every key, and nothing else")
 	if rest, err := parse(set, env.args); err != nil {
@@ -58,6 +60,7 @@ With --live also ask Prometheus, the database and Slack whether they can be used
 	r.routes(c)
 	if *live {
 		r.prometheus(ctx, c)
+		r.alertmanager(ctx, c)
 		r.store(ctx, c)
 		r.slack(ctx, c)
 	}
@@ -205,6 +208,29 @@ func (r *checks) rules(ctx context.Context, client *promq.Client) {
 	r.ok("alert rules", "%s", strings.Join(slices.Compact(names), ", "))
 }
 
+// alertmanager asks each member of the cluster by itself: the service is content with one, and would not notice the others.
+func (r *checks) alertmanager(ctx context.Context, c *config.Config) {
+	for i, peer := range c.Alertmanager.Peers() {
+		what := "alertmanager"
+		if len(c.Alertmanager.URLs) > 0 {
+			what += ".urls[" + strconv.Itoa(i) + "]"
+		}
+		limited, cancel := context.WithTimeout(ctx, liveTimeout)
+		client, err := alertmanagerAt(c, peer)
+		if err == nil {
+			var version string
+			if version, err = client.Version(limited); err == nil {
+				r.ok(what, "%s answers (%s)", peer, version)
+			}
+			client.Close()
+		}
+		cancel()
+		if err != nil {
+			r.fail(what, err)
+		}
+	}
+}
+
 func (r *checks) store(ctx context.Context, c *config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
@@ -250,7 +276,15 @@ func (r *checks) slack(ctx context.Context, c *config.Config) {
 	for _, scope := range id.Missing {
 		r.fail("slack", fmt.Errorf("scope %s is missing: add it under OAuth & Permissions and install the app again", scope))
 	}
+	groups := c.Slack.Permissions.Groups()
+	if len(groups) > 0 && !id.Can(slack.ScopeGroups) {
+		r.fail("slack", fmt.Errorf("scope %s is missing: slack.permissions names %s, and without the scope nobody is let in by group",
+			slack.ScopeGroups, strings.Join(groups, ", ")))
+	}
 	for _, m := range id.Optional {
+		if m.Scope == slack.ScopeGroups {
+			continue // Said above where it matters.
+		}
 		r.warn("slack", "without scope %s: no %s", m.Scope, m.Loses)
 	}
 }

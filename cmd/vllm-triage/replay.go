@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"time"
 
+	slackgo "github.com/slack-go/slack"
+
 	"vllm-triage/notify"
 	"vllm-triage/notify/console"
+	"vllm-triage/notify/slack"
 	"vllm-triage/promq"
 	"vllm-triage/promq/recording"
 	"vllm-triage/triage"
@@ -26,7 +29,7 @@ A recording is a directory with tsdb/ (Prometheus blocks), recording.json and we
 	webhook := set.String("webhook", "", "webhook `file`, a path or a name in webhooks/; or ask ad hoc with --model and --at")
 	model := set.String("model", "", "model to ask about")
 	at := set.String("at", "", "`time` to ask about, RFC 3339")
-	output := set.String("output", "text", "`format`: text or json")
+	output := set.String("output", "text", "`format`: text, json (the report) or slack (Block Kit of the message and its details)")
 	lang := set.String("lang", "en", "language of the text: en or ko")
 	dirKB := set.String("knowledge", "", "directory with causes and signals that override or add to the built-in ones")
 	if _, err := parse(set, env.args); err != nil {
@@ -127,7 +130,26 @@ func printReport(w io.Writer, r triage.Report, format, lang string) error {
 		m := notify.NewMessage(r, notify.Options{Language: lang})
 		_, err := console.New(w, console.Auto).Post(context.Background(), "", m)
 		return err
+	case "slack":
+		m := notify.NewMessage(r, notify.Options{Language: lang})
+		for _, kind := range []notify.Kind{notify.KindCard, notify.KindDetails} {
+			if err := printBlocks(w, slack.Render(m.As(kind), slack.View{Interactive: true, Charts: slack.TextCharts})); err != nil {
+				return err
+			}
+		}
+		return nil
 	default:
-		return usagef("--output is %q, want text or json", format)
+		return usagef("--output is %q, want text, json or slack", format)
 	}
+}
+
+// printBlocks writes a message as Slack gets it, in the form that chat.postMessage and the Block Kit Builder take.
+func printBlocks(w io.Writer, r slack.Rendered) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(struct {
+		Text   string          `json:"text"`
+		Blocks []slackgo.Block `json:"blocks"`
+	}{r.Text, r.Blocks})
 }

@@ -20,7 +20,7 @@ func runTriage(ctx context.Context, env environment) error {
 	at := fs.String("at", "", "`time` to ask about, RFC 3339 or HH:MM of today; empty is now")
 	forFlag := fs.Duration("for", 0, "how long the trouble has lasted; 0 lets the data decide")
 	timeout := fs.Duration("timeout", 30*time.Second, "limit for one query")
-	output := fs.String("output", "text", "`format`: text or json")
+	output := fs.String("output", "text", "`format`: text, json (the report) or slack (Block Kit of the message and its details)")
 	lang := fs.String("lang", "en", "language of the text: en or ko")
 	dirKB := fs.String("knowledge", "", "directory with causes and signals that override or add to the built-in ones")
 	if _, err := parse(fs, env.args); err != nil {

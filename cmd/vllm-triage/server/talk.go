@@ -85,16 +85,12 @@ func (s *Server) signLink(p *Parts, incident, address string) string {
 
 // talkRoutes are what Slack calls. They are open to everybody and answer signed requests only.
 func (s *Server) talkRoutes(e *echo.Echo) {
-	for path, handle := range map[string]func(*chatops.Service) http.HandlerFunc{
-		"/slack/commands":     func(t *chatops.Service) http.HandlerFunc { return t.Slash },
-		"/slack/interactions": func(t *chatops.Service) http.HandlerFunc { return t.Interactivity },
-		"/slack/events":       func(t *chatops.Service) http.HandlerFunc { return t.Events },
-	} {
+	for path, handle := range chatops.Routes() {
 		e.POST(path, func(c echo.Context) error {
 			if s.talk == nil {
 				return echo.NewHTTPError(http.StatusNotFound, "Slack is not configured")
 			}
-			handle(s.talk)(c.Response(), c.Request())
+			handle(s.talk, c.Response(), c.Request())
 			return nil
 		})
 	}

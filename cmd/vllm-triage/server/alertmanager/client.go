@@ -180,11 +180,13 @@ type request struct {
 // any asks the peers in order until one answers. It returns the first failure that another peer cannot mend, or the last.
 func (c *Client) any(ctx context.Context, r request) error {
 	var last *Error
+	var failed []*Error
 	for _, p := range c.order() {
 		e := c.ask(ctx, p, r)
 		if e == nil {
 			return nil
 		}
+		failed = append(failed, e)
 		// What a peer said counts for more than that another could not be asked.
 		if last == nil || last.Kind != NotFound {
 			last = e
@@ -193,7 +195,7 @@ func (c *Client) any(ctx context.Context, r request) error {
 			break
 		}
 	}
-	return last
+	return last.beside(failed)
 }
 
 // ask sends a request to one peer.

@@ -241,7 +241,10 @@ func TestPeersAreTriedInOrder(t *testing.T) {
 	all := newClient(t, alertmanager.Config{URLs: []string{dead.URL, ill.URL}})
 	_, err = all.ListSilences(t.Context(), true, "")
 	e := failure(t, alertmanager.Unavailable, err)
-	require.ErrorContains(t, e, "no quorum")
+	require.ErrorContains(t, e, "list silences at "+ill.URL+": unavailable: status 503: no quorum; others: "+dead.URL+" unavailable",
+		"each peer is named")
+	_, err = create(all, t.Context())
+	require.ErrorContains(t, err, "; others: ")
 }
 
 func TestRefusalsAreNotTriedElsewhere(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // Kind says what went wrong with a request. It is a closed set, fit for a metric label.
@@ -39,6 +40,8 @@ type Error struct {
 	Op string
 	// Target is the peer's scheme, host and path; empty when nothing was sent.
 	Target string
+	// Others are the peers that failed too, each with its kind of failure.
+	Others []string
 	// Maybe is true when the request may have been carried out although no answer came.
 	Maybe bool
 	// Err is the cause with secrets removed.
@@ -59,7 +62,20 @@ func (e *Error) Error() string {
 		s += " (check alertmanager.url: it is the base, without /api/v2)"
 	default:
 	}
+	if len(e.Others) > 0 {
+		s += "; others: " + strings.Join(e.Others, ", ")
+	}
 	return s
+}
+
+// beside adds the failures of other peers.
+func (e *Error) beside(all []*Error) *Error {
+	for _, other := range all {
+		if other != e {
+			e.Others = append(e.Others, other.Target+" "+string(other.Kind))
+		}
+	}
+	return e
 }
 
 // Unwrap returns the cause.

@@ -125,6 +125,7 @@ func (c *Client) CreateSilence(
 		want.Matchers = append(want.Matchers, wireMatcher{Name: m.Name, Value: m.Value, IsRegex: m.Regex, IsEqual: &equal})
 	}
 	var last *Error
+	var failed []*Error
 	doubtful := false
 	for _, p := range c.order() {
 		if doubtful {
@@ -142,6 +143,7 @@ func (c *Client) CreateSilence(
 		if last == nil {
 			return got.SilenceID, nil
 		}
+		failed = append(failed, last)
 		doubtful = doubtful || last.Maybe
 		if !last.elsewhere() {
 			break
@@ -155,7 +157,7 @@ func (c *Client) CreateSilence(
 		}
 	}
 	last.Maybe = doubtful
-	return "", last
+	return "", last.beside(failed)
 }
 
 // lookUp looks for a silence whose making was not answered. Creator, comment, matchers and the end to the millisecond make

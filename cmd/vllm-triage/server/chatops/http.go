@@ -13,6 +13,20 @@ import (
 // maxBody bounds a request of Slack, in bytes. An interaction carries the whole message it comes from.
 const maxBody = 256 << 10
 
+// Where Slack calls the service, as in deploy/slack/manifest.yaml.
+const (
+	PathCommands     = "/slack/commands"
+	PathInteractions = "/slack/interactions"
+	PathEvents       = "/slack/events"
+)
+
+// Routes are the handlers by path; all of them take POST.
+func Routes() map[string]func(s *Service, w http.ResponseWriter, r *http.Request) {
+	return map[string]func(*Service, http.ResponseWriter, *http.Request){
+		PathCommands: (*Service).Slash, PathInteractions: (*Service).Interactivity, PathEvents: (*Service).Events,
+	}
+}
+
 // Slash answers the slash command over HTTP.
 func (s *Service) Slash(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.receive(w, r, EndpointSlash)
