@@ -84,9 +84,18 @@ func (b *builder) links(m Message) Links {
 	}
 }
 
+// AlertFirst orders panels as people look at them: what alerted, then what explains it.
+func AlertFirst(panels []triage.Panel) []triage.Panel {
+	i := slices.IndexFunc(panels, func(p triage.Panel) bool { return p.Role == "alert" })
+	if i <= 0 {
+		return panels
+	}
+	return slices.Concat(panels[i:i+1], panels[:i], panels[i+1:])
+}
+
 func (b *builder) panels() []Panel {
 	var out []Panel
-	for _, p := range b.r.Panels {
+	for _, p := range AlertFirst(b.r.Panels) {
 		last := lastValue(finite(p.Values))
 		if last == nil {
 			continue // A chart without a point says nothing.

@@ -23,8 +23,7 @@ var ErrNothing = errors.New("the report has nothing to draw")
 
 // Options say for whom the picture is.
 type Options struct {
-	// Language is that of title and alternative text; the picture itself is in English.
-	Language string
+	Language string // "en" or "ko"; anything else is English.
 	// Location is the readers' time zone; nil is UTC.
 	Location *time.Location
 }
@@ -77,10 +76,10 @@ func AltText(r triage.Report, o Options) string {
 		"signals", strings.Join(signals, ", "), "start", f.Clock(start), "end", f.Clock(end))
 }
 
-// drawable returns the panels that have at least one value, the most important first.
+// drawable returns the panels that have at least one value, what alerted first.
 func drawable(r triage.Report) []triage.Panel {
 	var out []triage.Panel
-	for _, p := range r.Panels {
+	for _, p := range notify.AlertFirst(r.Panels) {
 		if len(out) == MaxPanels {
 			break
 		}

@@ -10,6 +10,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"vllm-triage/notify"
 	"vllm-triage/notify/chart"
+	"vllm-triage/notify/locale"
 	"vllm-triage/notify/notifytest"
 	"vllm-triage/triage"
 )
@@ -27,10 +30,15 @@ var options = chart.Options{Language: "en", Location: notifytest.Seoul()}
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"kv-longer-outputs", "resolved", "no-baseline", "hostile"} {
+	for _, name := range []string{"kv-longer-outputs", "kv-longer-outputs.ko", "resolved", "resolved.ko", "no-baseline", "hostile"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			name, language, _ := strings.Cut(name, ".")
 			c := notifytest.Named(name, "en")
+			options := chart.Options{Language: language, Location: notifytest.Seoul()}
+			if language != "" {
+				name += "." + language
+			}
 			got, err := chart.PNG(c.Report, options)
 			require.NoError(t, err)
 			again, err := chart.PNG(c.Report, options)
@@ -82,6 +90,30 @@ func TestThePictureIsReadableOnAPhone(t *testing.T) {
 	require.Less(t, len(b), 200_000)
 	white := color.RGBA{0xff, 0xff, 0xff, 0xff}
 	require.Equal(t, white, color.RGBAModel.Convert(img.At(10, 10)), "a background of its own, in dark chats too")
+}
+
+// TestEveryWordOfACatalogueCanBeDrawn looks for characters that the built-in fonts lack: they would show as "?".
+func TestEveryWordOfACatalogueCanBeDrawn(t *testing.T) {
+	t.Parallel()
+	for _, language := range locale.Languages() {
+		words := locale.For(language)
+		for _, key := range words.Keys() {
+			if strings.HasPrefix(key, "signal.") || strings.HasPrefix(key, "unit.") || strings.HasPrefix(key, "ui.picture.") {
+				require.Empty(t, chart.Undrawable(words.Text(key)), key)
+			}
+		}
+	}
+	require.Equal(t, "漢", chart.Undrawable("KV 캐시 漢"))
+}
+
+func TestWhatAlertedComesFirst(t *testing.T) {
+	t.Parallel()
+	r := notifytest.KVLongerOutputs()
+	r.Panels = append(slices.Clone(r.Panels[1:]), r.Panels[0]) // As the engine puts them.
+	require.True(t, strings.HasPrefix(chart.AltText(r, options), "Charts of Waiting requests 0 → 59, KV cache usage"))
+	m := notify.NewMessage(r, notifytest.Options("en"))
+	require.Equal(t, "Waiting requests", m.Panels[0].Label)
+	require.Equal(t, "KV cache usage", m.Panels[1].Label)
 }
 
 func TestNothingToDraw(t *testing.T) {

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	_ "embed" // The Korean font.
 	"image"
 	"image/color"
 	"image/draw"
@@ -44,8 +45,16 @@ func roleInk(role string) color.RGBA {
 	}
 }
 
+// hangul has the Korean syllables, which the Go fonts lack; see hangul.LICENSE.
+//
+//go:embed hangul.otf
+var hangul []byte
+
+// typefaces are the fonts of all pictures.
+type typefaces struct{ regular, bold, korean *opentype.Font }
+
 // fonts are parsed once; they are embedded and a test finds broken ones.
-var fonts = sync.OnceValues(func() (regular, bold *opentype.Font) {
+var fonts = sync.OnceValue(func() typefaces {
 	parse := func(ttf []byte) *opentype.Font {
 		f, err := opentype.Parse(ttf)
 		if err != nil {
@@ -53,30 +62,68 @@ var fonts = sync.OnceValues(func() (regular, bold *opentype.Font) {
 		}
 		return f
 	}
-	return parse(goregular.TTF), parse(gobold.TTF)
+	return typefaces{parse(goregular.TTF), parse(gobold.TTF), parse(hangul)}
 })
 
 // pen writes text of one size. It is not safe for concurrent use.
 type pen struct {
-	face font.Face
-	font *sfnt.Font
-	buf  sfnt.Buffer
+	faces [2]font.Face // The first that has a character writes it.
+	fonts [2]*sfnt.Font
+	buf   sfnt.Buffer
 }
 
-func newPen(f *opentype.Font, size float64) *pen {
-	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size * density, DPI: 72, Hinting: font.HintingFull})
-	if err != nil {
-		panic(err) // Only for sizes that are not positive.
+func newPen(latin, korean *opentype.Font, size float64) *pen {
+	p := &pen{fonts: [2]*sfnt.Font{latin, korean}}
+	for i, f := range p.fonts {
+		face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size * density, DPI: 72, Hinting: font.HintingFull})
+		if err != nil {
+			panic(err) // Only for sizes that are not positive.
+		}
+		p.faces[i] = face
 	}
-	return &pen{face: face, font: f}
+	return p
 }
 
-// clean replaces characters that the font does not have, a run of them by one question mark.
+// which is the font that has a character.
+func (p *pen) which(r rune) (int, bool) {
+	for i, f := range p.fonts {
+		if glyph, err := f.GlyphIndex(&p.buf, r); err == nil && glyph != 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// stretch is a piece of text in one font.
+type stretch struct {
+	face font.Face
+	text string
+}
+
+// stretches splits a text by font.
+func (p *pen) stretches(s string) []stretch {
+	var out []stretch
+	begin, font := 0, 0
+	for at, r := range s {
+		if i, _ := p.which(r); i != font {
+			if at > begin {
+				out = append(out, stretch{p.faces[font], s[begin:at]})
+			}
+			begin, font = at, i
+		}
+	}
+	if begin < len(s) {
+		out = append(out, stretch{p.faces[font], s[begin:]})
+	}
+	return out
+}
+
+// clean replaces characters that no font has, a run of them by one question mark.
 func (p *pen) clean(s string) string {
 	out := make([]rune, 0, len(s))
 	missing := false
 	for _, r := range s {
-		if i, err := p.font.GlyphIndex(&p.buf, r); err != nil || i == 0 {
+		if _, ok := p.which(r); !ok {
 			if !missing {
 				out = append(out, '?')
 			}
@@ -90,7 +137,13 @@ func (p *pen) clean(s string) string {
 }
 
 // width is the length of a text in pixels.
-func (p *pen) width(s string) int { return font.MeasureString(p.face, s).Ceil() }
+func (p *pen) width(s string) int {
+	var sum fixed.Int26_6
+	for _, x := range p.stretches(s) {
+		sum += font.MeasureString(x.face, x.text)
+	}
+	return sum.Ceil()
+}
 
 // fit shortens a text to at most limit pixels.
 func (p *pen) fit(s string, limit int) string {
@@ -108,8 +161,11 @@ func (p *pen) fit(s string, limit int) string {
 // write draws a text with its baseline at y. Align is 0 for left, 0.5 for centred, 1 for right of x.
 func (p *pen) write(dst draw.Image, x, y int, align float64, c color.Color, s string) {
 	x -= int(math.Round(float64(p.width(s)) * align))
-	d := font.Drawer{Dst: dst, Src: image.NewUniform(c), Face: p.face, Dot: fixed.P(x, y)}
-	d.DrawString(s)
+	d := font.Drawer{Dst: dst, Src: image.NewUniform(c), Dot: fixed.P(x, y)}
+	for _, x := range p.stretches(s) {
+		d.Face = x.face
+		d.DrawString(x.text)
+	}
 }
 
 func fill(dst draw.Image, r image.Rectangle, c color.Color) {

@@ -33,6 +33,7 @@ type plot struct {
 	panels []triage.Panel
 	f      format.Formatter
 	zone   *time.Location
+	words  *locale.Catalogue
 
 	img        *image.RGBA
 	raster     *vector.Rasterizer // Reused: its buffers are the biggest of all.
@@ -45,11 +46,12 @@ type plot struct {
 }
 
 func newPlot(r triage.Report, panels []triage.Panel, o Options) *plot {
-	regular, bold := fonts()
+	f := fonts()
 	p := &plot{
 		raster: &vector.Rasterizer{},
-		r:      r, panels: panels, zone: o.Location, f: format.New("en", o.Location, r.GeneratedAt),
-		small: newPen(regular, 11), normal: newPen(regular, 12.5), bold: newPen(bold, 12.5),
+		r:      r, panels: panels, zone: o.Location, f: format.New(o.Language, o.Location, r.GeneratedAt),
+		words: locale.For(o.Language),
+		small: newPen(f.regular, f.korean, 11), normal: newPen(f.regular, f.korean, 12.5), bold: newPen(f.bold, f.korean, 12.5),
 	}
 	p.start, p.end = extent(panels)
 	widest := 0
@@ -119,7 +121,7 @@ func (p *plot) title(y int, panel triage.Panel) {
 	value := p.bold.clean(p.f.Value(last, panel.Unit))
 	p.bold.write(p.img, p.right, y, 1, ink, value)
 	room := p.right - p.left - p.bold.width(value) - 10*density
-	p.normal.write(p.img, p.left, y, 0, text, p.normal.fit(label(locale.For("en"), panel), room))
+	p.normal.write(p.img, p.left, y, 0, text, p.normal.fit(label(p.words, panel), room))
 }
 
 func (p *plot) panel(box image.Rectangle, a yAxis, panel triage.Panel) {
@@ -182,12 +184,12 @@ type mark struct {
 
 func (p *plot) moments() []mark {
 	var out []mark
-	add := func(at time.Time, label string, ink color.RGBA, dash int) {
+	add := func(at time.Time, key string, ink color.RGBA, dash int) {
 		if !at.IsZero() && !at.Before(p.start) && !at.After(p.end) {
-			out = append(out, mark{at: at, label: label + " " + at.In(p.zone).Format("15:04"), ink: ink, dash: dash})
+			out = append(out, mark{at: at, label: p.words.Text(key) + " " + at.In(p.zone).Format("15:04"), ink: ink, dash: dash})
 		}
 	}
-	add(p.r.Incident.Onset, "onset", onsetInk, 4*density)
+	add(p.r.Incident.Onset, "ui.picture.onset", onsetInk, 4*density)
 	var fired, ended time.Time
 	for _, alert := range p.r.Incident.Alerts {
 		if fired.IsZero() || alert.StartsAt.Before(fired) {
@@ -197,9 +199,9 @@ func (p *plot) moments() []mark {
 			ended = alert.EndsAt
 		}
 	}
-	add(fired, "alert", alertInk, 0)
+	add(fired, "ui.picture.alert", alertInk, 0)
 	if p.r.Incident.Status == triage.StatusResolved {
-		add(ended, "resolved", endInk, 0)
+		add(ended, "ui.picture.end", endInk, 0)
 	}
 	return out
 }
@@ -230,7 +232,7 @@ func (p *plot) key(y int) {
 	if p.r.Incident.Baseline != nil {
 		fill(p.img, image.Rect(x, y-9*density, x+swatch, y+density), frame)
 		fill(p.img, image.Rect(x, y-9*density, x+swatch, y+density).Inset(density/2), baseShade)
-		x = p.keyText(x+swatch+5*density, y, "baseline")
+		x = p.keyText(x+swatch+5*density, y, p.words.Text("ui.picture.baseline"))
 	}
 	for _, m := range p.moments() {
 		vertical(p.img, x+swatch/2, y-10*density, y+2*density, density, m.dash, m.ink)
