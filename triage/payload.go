@@ -1,11 +1,9 @@
 package triage
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/prometheus/alertmanager/template"
 )
@@ -30,13 +28,9 @@ func ParsePayload(body []byte) (Payload, error) {
 	if err := checkDepth(body); err != nil {
 		return Payload{}, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
 	var p Payload
-	if err := dec.Decode(&p); err != nil {
+	if err := json.Unmarshal(body, &p); err != nil {
 		return Payload{}, fmt.Errorf("webhook body is not JSON of an Alertmanager notification: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Payload{}, errors.New("webhook body has data after the first JSON value")
 	}
 	if p.Version != "4" {
 		return Payload{}, fmt.Errorf(

@@ -20,14 +20,14 @@ func TestParsePayloadRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"empty":            {"", "not JSON"},
 		"no JSON":          {"hello", "not JSON"},
-		"trailing data":    {minimal + "{}", "after the first JSON value"},
+		"trailing data":    {minimal + "{}", "after top-level value"},
 		"other version":    {strings.Replace(minimal, `"4"`, `"1"`, 1), `version is "1"`},
 		"custom payload":   {`{"text":"x"}`, `custom "payload:"`},
 		"no alerts":        {`{"version":"4","alerts":[]}`, "no alerts"},
 		"unknown status":   {strings.Replace(minimal, `[{"status":"firing"`, `[{"status":"on"`, 1), `alerts[0].status is "on"`},
 		"no start":         {strings.Replace(minimal, "2026-11-29T14:00:00Z", "0001-01-01T00:00:00Z", 1), "startsAt is missing"},
 		"nested too deep":  {strings.Repeat("[", 100), "nests deeper"},
-		"deep in a string": {strings.Replace(minimal, `"A"`, `"\"[[[[[[[[[[[[[[[[[[[["`, 1) + "x", "after the first"},
+		"deep in a string": {strings.Replace(minimal, `"A"`, `"\"[[[[[[[[[[[[[[[[[[[["`, 1) + "x", "after top-level"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 )
 
 // groupCommit is the writer of SQLite. It has the only writing connection; transactions that wait at the same time share a
-// commit, each in a savepoint of its own, so that the disk is waited for once and not once each.
+// commit, so that the disk is waited for once and not once each.
 type groupCommit struct {
 	d     *dialect
 	conn  *sql.Conn
@@ -105,24 +105,10 @@ func (g *groupCommit) batch(first *operation) {
 		}
 		break
 	}
-	ctx := context.Background() // Carried to its end, see do.
-	err := g.exec(ctx, "BEGIN IMMEDIATE")
-	if err == nil {
-		for _, op := range ops {
-			if op.err = g.runOne(ctx, op, len(ops) > 1); errors.Is(op.err, errBroken) {
-				err = op.err
-				break
-			}
-		}
-	}
-	if err == nil && len(ops) == 1 && ops[0].err != nil {
-		err = ops[0].err
-	}
-	if err == nil {
-		err = g.exec(ctx, "COMMIT")
-	}
-	if err != nil {
-		_ = g.exec(ctx, "ROLLBACK") // Fails when SQLite has rolled back by itself.
+	// Savepoints cost two statements each and few operations fail: the first try goes without.
+	err := g.try(ops, false)
+	if err != nil && len(ops) > 1 {
+		err = g.try(ops, true)
 	}
 	for _, op := range ops {
 		if op.err == nil {
@@ -132,30 +118,43 @@ func (g *groupCommit) batch(first *operation) {
 	}
 }
 
-// errBroken marks a transaction that cannot go on, for any of its operations.
-var errBroken = errors.New("transaction broken")
-
-func (g *groupCommit) runOne(ctx context.Context, op *operation, savepoint bool) error {
-	if err := op.ctx.Err(); err != nil {
-		return err
-	}
-	t := &tx{d: g.d, query: g.query, run: g.run}
-	if !savepoint {
-		return op.fn(ctx, t)
-	}
-	if err := g.exec(ctx, "SAVEPOINT op"); err != nil {
-		return errors.Join(errBroken, err)
-	}
-	err := op.fn(ctx, t)
-	if err != nil {
-		if back := g.exec(ctx, "ROLLBACK TO op"); back != nil {
-			return errors.Join(errBroken, err, back)
+// try runs operations in one transaction. With savepoints an operation that fails leaves the others alone; without, its
+// failure is that of all. Nothing of what failed is kept.
+func (g *groupCommit) try(ops []*operation, savepoints bool) error {
+	ctx := context.Background() // Carried to its end, see do.
+	err := g.exec(ctx, "BEGIN IMMEDIATE")
+	for i := 0; i < len(ops) && err == nil; i++ {
+		op := ops[i]
+		if op.err = op.ctx.Err(); op.err != nil {
+			continue // Whoever asked has gone.
 		}
+		if savepoints {
+			op.err, err = g.runSaved(ctx, op)
+			continue
+		}
+		err = op.fn(ctx, &tx{d: g.d, query: g.query, run: g.run})
 	}
-	if release := g.exec(ctx, "RELEASE op"); release != nil {
-		return errors.Join(errBroken, err, release)
+	if err == nil {
+		err = g.exec(ctx, "COMMIT")
+	}
+	if err != nil {
+		_ = g.exec(ctx, "ROLLBACK") // Fails when SQLite has rolled back by itself.
 	}
 	return err
+}
+
+// runSaved runs an operation in a savepoint. The second error is that of a transaction which cannot go on.
+func (g *groupCommit) runSaved(ctx context.Context, op *operation) (failed, broken error) {
+	if err := g.exec(ctx, "SAVEPOINT op"); err != nil {
+		return nil, err
+	}
+	failed = op.fn(ctx, &tx{d: g.d, query: g.query, run: g.run})
+	if failed != nil {
+		if err := g.exec(ctx, "ROLLBACK TO op"); err != nil {
+			return failed, errors.Join(failed, err)
+		}
+	}
+	return failed, g.exec(ctx, "RELEASE op")
 }
 
 func (g *groupCommit) exec(ctx context.Context, q string) error {

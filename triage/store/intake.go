@@ -109,17 +109,14 @@ func (s *Store) Intake(ctx context.Context, d Delivery, p Policy) (Outcome, erro
 
 // duplicate counts the copies of a notification.
 func (t *tx) duplicate(ctx context.Context, d Delivery, p Policy) (bool, error) {
-	now := millis(d.Received)
-	var first int64
-	known, err := t.one(ctx, []any{&first}, `SELECT first_at FROM deliveries WHERE id = ?`, d.Key)
-	if err != nil {
-		return false, err
-	}
-	if known && now-first <= p.DuplicateWindow.Milliseconds() {
-		return true, t.exec(ctx, `UPDATE deliveries SET copies = copies + 1 WHERE id = ?`, d.Key)
-	}
-	return false, t.exec(ctx, `INSERT INTO deliveries (id, first_at) VALUES (?, ?)
-		ON CONFLICT (id) DO UPDATE SET first_at = excluded.first_at, copies = 1`, d.Key, now)
+	now, window := millis(d.Received), p.DuplicateWindow.Milliseconds()
+	var copies int64
+	_, err := t.one(ctx, []any{&copies}, `INSERT INTO deliveries (id, first_at) VALUES (?, ?)
+		ON CONFLICT (id) DO UPDATE SET
+			first_at = CASE WHEN excluded.first_at - deliveries.first_at <= ? THEN deliveries.first_at ELSE excluded.first_at END,
+			copies = CASE WHEN excluded.first_at - deliveries.first_at <= ? THEN deliveries.copies + 1 ELSE 1 END
+		RETURNING copies`, d.Key, now, window, window)
+	return copies > 1, err
 }
 
 // current is the incident of a scope that a notification may be about, and what is known of its alerts.
@@ -174,12 +171,11 @@ func (t *tx) current(ctx context.Context, scopeKey string) (current, error) {
 		return nil
 	}
 	const columns = `SELECT incident_id, fingerprint, status, starts_at, ends_at, body <> '' FROM alerts `
-	if c.found {
-		if err := t.each(ctx, scan, columns+`WHERE incident_id = ?`, c.id); err != nil {
-			return c, err
-		}
+	const orphans = columns + `WHERE incident_id = '' AND scope_key = ?`
+	if !c.found {
+		return c, t.each(ctx, scan, orphans, scopeKey)
 	}
-	return c, t.each(ctx, scan, columns+`WHERE incident_id = '' AND scope_key = ?`, scopeKey)
+	return c, t.each(ctx, scan, columns+`WHERE incident_id = ? UNION ALL `+orphans, c.id, scopeKey)
 }
 
 func (t *tx) intake(ctx context.Context, in triage.Incident, now int64, p Policy, duplicate bool) (Change, error) {

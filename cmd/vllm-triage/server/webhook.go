@@ -1,11 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -58,7 +58,6 @@ func (s *Server) webhook(c echo.Context) error {
 		return c.String(http.StatusBadRequest, err.Error()+"\n")
 	}
 	now := s.now()
-	log := s.log.With(zap.String("request_id", c.Response().Header().Get(echo.HeaderXRequestID)))
 	payload, err = s.beat(c.Request().Context(), cfg.Heartbeat, payload, now)
 	if err != nil {
 		return s.unavailable(c, "the heartbeat could not be stored", err)
@@ -73,7 +72,7 @@ func (s *Server) webhook(c echo.Context) error {
 	if err != nil {
 		return s.unavailable(c, "the notification could not be stored", err)
 	}
-	s.noteIntake(log, payload, out, now, began)
+	s.noteIntake(c.Response().Header().Get(echo.HeaderXRequestID), payload, out, now, began)
 	signal(s.wake)
 	return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
 }
@@ -84,7 +83,7 @@ func (s *Server) accepted(result string, now, began time.Time) {
 	s.metrics.webhookSeconds.Observe(time.Since(began).Seconds())
 }
 
-func (s *Server) noteIntake(log *zap.Logger, p triage.Payload, out store.Outcome, now, began time.Time) {
+func (s *Server) noteIntake(request string, p triage.Payload, out store.Outcome, now, began time.Time) {
 	result := webhookAccepted
 	if out.Duplicate {
 		result = webhookDuplicate
@@ -102,7 +101,7 @@ func (s *Server) noteIntake(log *zap.Logger, p triage.Payload, out store.Outcome
 			}
 		}
 		if ch.Opened {
-			log.Info("incident opened", zap.String("incident_id", ch.IncidentID), zap.Int("alerts", ch.Began))
+			s.log.Info("incident opened", zap.String("request_id", request), zap.String("incident_id", ch.IncidentID), zap.Int("alerts", ch.Began))
 		}
 	}
 }
@@ -129,8 +128,14 @@ func policyOf(cfg *config.Config) store.Policy {
 	}
 }
 
+// readBody reads a body into as much memory as the sender says it needs, within the limit.
 func readBody(r *http.Request, limit int64) ([]byte, error) {
-	return io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	var body bytes.Buffer
+	if r.ContentLength > 0 && r.ContentLength <= limit {
+		body.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, limit))
+	return body.Bytes(), err
 }
 
 // mayPost checks the credentials of a webhook, in constant time. Without any configured nobody may, unless the service
