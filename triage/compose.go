@@ -17,6 +17,8 @@ const (
 	maxHypotheses = 6
 	// sure and likely are the probabilities from which a cause is named with and without reservation.
 	sure, likely = 0.6, 0.4
+	// mostKnown is the share of its key evidence that must be known for a cause that is only likely.
+	mostKnown = 0.8
 )
 
 // report is the last stage: it puts into words what was found. It decides nothing that changes the ranking.
@@ -320,19 +322,19 @@ func (e *Engine) missing(p *plan, o *observations) []Missing {
 
 // verdict decides how the report ends.
 func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocked) {
-	if len(w.bottlenecks) == 0 || len(p.names) == 0 || o.get("running").state != Present {
+	if len(w.bottlenecks) == 0 || p.unseen(o) {
 		why := text("blocked.no_data", "no vLLM metrics for {scope} in the time looked at",
 			word("scope", cmp.Or(p.scope.Key(), "any model")))
 		if p.discovery != nil {
 			why = text("blocked.prometheus", "Prometheus did not answer: {why}", word("why", failure(p.discovery)))
 		}
-		return Inconclusive, &Blocked{Text: why, Query: e.selector(runningNames, p.scope)}
+		return Inconclusive, &Blocked{Text: why, Query: e.selector(p.anchor, p.scope)}
 	}
 	top := w.bottlenecks[0]
 	if w.tooFew {
 		why := text("blocked.too_few", "only {points} samples since the onset, one every {scrape}: too few to call it calm; ask again soon",
 			number("points", float64(o.window.len()), Count), number("scrape", p.scrape.Seconds(), Seconds))
-		return Inconclusive, &Blocked{Text: why, Query: o.get("running").expr}
+		return Inconclusive, &Blocked{Text: why, Query: o.get("serving").expr}
 	}
 	if w.noBefore {
 		return Inconclusive, &Blocked{Text: text("blocked.no_baseline",
@@ -345,7 +347,8 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		return Inconclusive, &Blocked{Text: why, Query: queryFor(e, p, x)}
 	}
 	quiet := top.cause.Kind == kb.Quiet
-	if quiet && top.probability >= likely && top.coverage >= 0.5 && !top.contradicted() {
+	// A server that makes no token is calm only when it is known that nobody waits for one.
+	if quiet && top.probability >= likely && top.coverage >= 0.5 && !top.contradicted() && o.get("stalled").state == Present {
 		return NoBottleneck, nil
 	}
 	rival := scored{}
@@ -356,7 +359,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 	case quiet: // Calm that most of its evidence does not support is no finding.
 	case top.probability >= sure && top.families >= 1:
 		return CauseFound, nil
-	case top.probability >= likely && top.probability >= 2*rival.probability:
+	case top.probability >= likely && top.probability >= 2*rival.probability && top.coverage >= mostKnown:
 		return CauseFound, nil
 	}
 	b := &Blocked{}

@@ -2,6 +2,7 @@ package triage
 
 import (
 	"math"
+	"slices"
 
 	"vllm-triage/promq"
 	"vllm-triage/triage/kb"
@@ -13,8 +14,10 @@ func (e *Engine) ratios(o *observations) {
 		if s.Ratio == nil {
 			continue
 		}
-		num, den := o.get(s.Ratio.Num), o.get(s.Ratio.Den)
-		x := &observation{sig: s, state: worseState(num, den)}
+		q := o.ratioOf(s)
+		s.Ratio = &q
+		num, den := o.get(q.Num), o.get(q.Den)
+		x := &observation{sig: s, state: worseState(num, den), estimate: num.estimate || den.estimate}
 		if x.state != Present {
 			x.why = firstWhy(num, den)
 			o.all[s.ID] = x
@@ -64,7 +67,11 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 	e.derive(o, "prefill_share", func(i int) float64 {
 		return over(at(computed, i), at(computed, i)+at(generated, i))
 	})
-	arrivals := arrivals(running, waiting, first, finished, k, o.grid.step.Seconds())
+	started := first
+	if o.get("first_tokens").estimate {
+		started = nil // Estimated from tokens or from what ends: it says nothing that flow balance does not say better.
+	}
+	arrivals := arrivals(running, waiting, started, finished, k, o.grid.step.Seconds())
 	e.derive(o, "arrivals", func(i int) float64 {
 		if at(generated, i) == 0 && at(computed, i) == 0 && at(running, i)+at(waiting, i) > 0 {
 			return math.NaN() // Nothing moves: the gauges are frozen, and what arrives is not seen.
@@ -85,10 +92,12 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 		}
 		return at(waiting, i) / all
 	})
+	o.get("wait_share").estimate = o.get("waiting").estimate // Where nobody waits, it does not matter how many run.
 	deferred := o.series("waiting_deferred")
 	e.derive(o, "deferred_share", func(i int) float64 { return over(at(deferred, i), at(waiting, i)) })
 	e.derive(o, "tokens_per_arrival", func(i int) float64 { return over(at(generated, i), at(arriving, i)) })
 	e.derive(o, "tokens_per_running", func(i int) float64 { return over(at(generated, i), at(running, i)) })
+	e.deriveDemand(o)
 	kv, prompt := o.series("kv_usage_max"), o.series("prompt_length")
 	kv = rollingMax(kv, k) // Usage drops after each preemption; what it reached is what was asked for.
 	var lastPrompt float64
@@ -105,8 +114,8 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 		x.state, x.why = Failed, "the size of the KV cache: "+failure(o.configErr)
 	}
 	e.derive(o, "abandoned", func(i int) float64 {
-		if i < k {
-			return math.NaN()
+		if i < k || slices.Equal(o.get("first_tokens").instead, []string{"finished"}) {
+			return math.NaN() // Counted when a request ends, all that began have ended.
 		}
 		// First tokens that neither finished nor are still running.
 		growth := (at(running, i) - at(running, i-k)) / (float64(k) * o.grid.step.Seconds())
@@ -158,6 +167,7 @@ func (e *Engine) begin(o *observations, s kb.Signal) (x *observation, ok bool) {
 	if len(needs) > 0 {
 		x.expr = needs[0].expr
 	}
+	x.estimate = slices.ContainsFunc(needs, func(y *observation) bool { return y.estimate })
 	return x, true
 }
 
@@ -254,6 +264,8 @@ func slotPlateau(_ *plan, o *observations) map[string]float64 {
 		flat = flat[len(flat)-n:] // What holds now, where there is enough of it.
 	}
 	switch {
+	case o.get("running").estimate && len(flat) > 0:
+		return map[string]float64{"level": promq.Median(flat)} // How flat the gauge would be is not known.
 	case len(flat) == 0 || promq.Median(flat) == 0:
 		return map[string]float64{"level": 0, "spread": 1}
 	case len(flat) < 3:
@@ -270,6 +282,9 @@ func slotPlateau(_ *plan, o *observations) map[string]float64 {
 func limitLowered(_ *plan, o *observations) map[string]float64 {
 	plateau := slotPlateau(nil, o)
 	before := promq.Max(o.baseline.of(o.series("running")))
+	if o.get("running").estimate {
+		before = promq.Median(o.baseline.of(o.series("running"))) // Its single points are not what ran.
+	}
 	if plateau["level"] == 0 || math.IsNaN(before) {
 		return map[string]float64{"level": 0}
 	}
@@ -278,11 +293,14 @@ func limitLowered(_ *plan, o *observations) map[string]float64 {
 
 // stalled is how long, up to the end, no token has come although requests run or wait.
 func stalled(p *plan, o *observations) map[string]float64 {
-	gen, prompt := o.series("generation_tokens"), o.series("prompt_tokens")
+	gen, prompt := o.progress(), o.series("prompt_tokens")
 	running, waiting := o.series("running"), o.series("waiting")
 	seconds := 0.0
+	if last := o.grid.points() - 1; at(gen, last) == 0 && math.IsNaN(at(running, last)) && !(at(waiting, last) > 0) {
+		return nil // Idle or stuck: who holds requests is not known.
+	}
 	for i := o.grid.points() - 1; i >= 0; i-- {
-		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !(at(running, i)+orZero(at(waiting, i)) > 0) {
+		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !(orZero(at(running, i))+orZero(at(waiting, i)) > 0) {
 			break
 		}
 		// A rate of zero says that nothing happened for a whole rate window.
@@ -318,9 +336,9 @@ func cachedShareHidden(o *observations) bool {
 // While requests wait it is unknown: the queue time of those that wait is not observed yet (reference: vllm-metrics §4).
 // A request that arrives during a step is seen at its end, so one step belongs to the engine.
 func frontendGap(_ *plan, o *observations) map[string]float64 {
-	gap := func(r promRange) float64 {
-		return o.pooled(o.get("ttft"), r) - o.pooled(o.get("queue_time"), r) - o.pooled(o.get("prefill_time"), r) -
-			orZero(o.pooled(o.get("itl"), r))
+	gap := o.gapOfFirstToken
+	if o.get("ttft_sum").estimate {
+		gap = o.gapOfWhole
 	}
 	now, before := gap(o.late), math.NaN()
 	if math.IsNaN(now) {
@@ -333,9 +351,8 @@ func frontendGap(_ *plan, o *observations) map[string]float64 {
 		return nil
 	}
 	now = max(now, 0)
-	ttft := o.pooled(o.get("ttft"), o.late)
 	out := map[string]float64{"level": now, "mean": now}
-	if !math.IsNaN(ttft) && ttft > 0 {
+	if ttft := now + o.queueTime(o.late) + o.pooled(o.get("prefill_time"), o.late); ttft > 0 {
 		out["spread"] = min(now/ttft, 1) // Share of the time to first token.
 	}
 	if !math.IsNaN(before) {
@@ -345,10 +362,46 @@ func frontendGap(_ *plan, o *observations) map[string]float64 {
 	return out
 }
 
+// gapOfFirstToken is what queue, prefill and one step leave of the time to first token.
+func (o *observations) gapOfFirstToken(r promRange) float64 {
+	return o.pooled(o.get("ttft"), r) - o.queueTime(r) - o.pooled(o.get("prefill_time"), r) - orZero(o.pooled(o.get("itl"), r))
+}
+
+// queueTime is the mean time in the queue: as the server measures it, else by Little's law from those that wait.
+func (o *observations) queueTime(r promRange) float64 {
+	if o.get("queue_time").state == Present || o.get("waiting").estimate {
+		return o.pooled(o.get("queue_time"), r)
+	}
+	return over(o.mean("waiting", r), o.mean("first_tokens", r))
+}
+
+// gapOfWhole is what queue and engine leave of a whole request, where the time to first token is not exported.
+func (o *observations) gapOfWhole(r promRange) float64 {
+	if o.get("e2e_sum").instead != nil {
+		return math.NaN() // Computed from the parts: what they leave is nothing by construction.
+	}
+	engine := o.mean("inference_sum", r)
+	if math.IsNaN(engine) {
+		engine = o.mean("prefill_sum", r) + o.mean("decode_sum", r)
+	}
+	return o.pooled(o.get("e2e"), r) - o.queueTime(r) - over(engine, o.mean("e2e_count", r)) -
+		orZero(o.pooled(o.get("itl"), r))
+}
+
+// mean of the known points of a signal in a range.
+func (o *observations) mean(id string, r promRange) float64 { return promq.Mean(r.of(o.series(id))) }
+
 func requestsSeen(_ *plan, o *observations) map[string]float64 {
 	events := o.feature("first_tokens", "events")
 	if math.IsNaN(events) {
 		return nil
+	}
+	if slices.Equal(o.get("first_tokens").instead, []string{"finished"}) {
+		// Only those that ended are counted: those still there come on top, if they are known.
+		if math.IsNaN(lastOf(o.series("running"))) {
+			return nil
+		}
+		events += o.feature("running", "max")
 	}
 	seconds := float64(o.window.len()) * o.grid.step.Seconds()
 	out := map[string]float64{"level": events + orZero(o.feature("waiting", "max")), "mean": events / max(seconds/60, 1e-9)}

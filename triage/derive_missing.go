@@ -29,10 +29,10 @@ var coreSignals = []string{
 	"e2e_count",
 }
 
-// readAbsence asks, only when the anchor gauge has no sample of late, whether Prometheus is alive at all and whether the
+// readAbsence asks, only when the scope has no sample of late, whether Prometheus is alive at all and whether the
 // servers answer without the engine's metrics (--disable-log-stats, or an engine that is not up yet).
 func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *observations) {
-	if p.discovery != nil || len(present(o.late.of(o.series("running")))) > 0 {
+	if p.discovery != nil || len(present(o.late.of(o.series("serving")))) > 0 {
 		return
 	}
 	o.absence.asked = true
@@ -41,7 +41,7 @@ func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *obs
 		o.absence.fresh = true
 	}
 	if len(p.names) == 0 {
-		seen := log.instant(ctx, "other_models", "topk(5, count by (model_name) ("+e.selector(runningNames, Scope{})+"))", p.end)
+		seen := log.instant(ctx, "other_models", "topk(5, count by (model_name) ("+e.selector(p.anchor, Scope{})+"))", p.end)
 		if v, ok := seen.value.(model.Vector); ok {
 			for _, s := range v {
 				if m := string(s.Metric["model_name"]); m != "" {
@@ -69,7 +69,7 @@ func coreMissing(p *plan, o *observations) map[string]float64 {
 	if p.discovery != nil {
 		return nil
 	}
-	if gone := replicasGone(p, o); gone != nil && gone["level"] >= 1 && len(present(o.late.of(o.series("running")))) == 0 {
+	if gone := replicasGone(p, o); gone != nil && gone["level"] >= 1 && len(present(o.late.of(o.series("serving")))) == 0 {
 		return nil
 	}
 	missing := 0.0
@@ -91,9 +91,9 @@ func coreMissing(p *plan, o *observations) map[string]float64 {
 
 // dataAge is how old the newest sample of the scope is.
 func dataAge(p *plan, o *observations) map[string]float64 {
-	running := o.series("running")
-	last := len(running) - 1
-	for last >= 0 && math.IsNaN(running[last]) {
+	serving := o.series("serving")
+	last := len(serving) - 1
+	for last >= 0 && math.IsNaN(serving[last]) {
 		last--
 	}
 	if last < 0 {

@@ -2,6 +2,33 @@ package triage
 
 import "math"
 
+// deriveDemand computes the share of the KV cache that running requests need: their prompts, less what the prefix cache
+// had and they may share, and on average half of their answers. Where no gauge gives the usage, it stands in.
+func (e *Engine) deriveDemand(o *observations) {
+	running, prompt, output, hits := o.series("running"), o.series("prompt_length"), o.series("output_length"), o.series("prefix_hit_ratio")
+	perArrival := o.series("tokens_per_arrival")
+	var lastPrompt, lastOutput, lastHit float64
+	keep := func(last *float64, v float64) {
+		if v > 0 {
+			*last = v
+		}
+	}
+	e.derive(o, "kv_demand", func(i int) float64 {
+		keep(&lastPrompt, at(prompt, i))
+		keep(&lastOutput, max(orZero(at(output, i)), orZero(at(perArrival, i))))
+		keep(&lastHit, min(at(hits, i), 1))
+		if o.pool.tokens == 0 || lastPrompt == 0 {
+			return math.NaN()
+		}
+		return math.Min(at(running, i)*(lastPrompt*(1-lastHit)+lastOutput/2)/o.pool.tokens, 1)
+	})
+	for _, id := range []string{"kv_usage", "kv_usage_max"} {
+		if s, ok := e.kb.Signal(id); ok {
+			e.standIn(o, s)
+		}
+	}
+}
+
 // deriveRequests computes series about what becomes of requests: refused, parked, held in the KV cache.
 func (e *Engine) deriveRequests(o *observations) {
 	running, arriving := o.series("running"), o.series("arrivals")

@@ -6,10 +6,21 @@ import (
 	"vllm-triage/promq"
 )
 
+// progress is a rate that is above zero whenever the engine produces anything, and zero only when it does not: tokens,
+// or, where those are only counted when a request ends, steps. It is nil when nothing tells.
+func (o *observations) progress() []float64 {
+	for _, id := range []string{"generation_tokens", "steps"} {
+		if x := o.get(id); x.state == Present && !x.estimate {
+			return x.values
+		}
+	}
+	return nil
+}
+
 // stallStart is the first grid index of the stretch without any token that lasts to the end; ok is false without one. The
 // last token came about one rate window before.
 func stallStart(o *observations) (start int, ok bool) {
-	gen, prompt := o.series("generation_tokens"), o.series("prompt_tokens")
+	gen, prompt := o.progress(), o.series("prompt_tokens")
 	start = o.grid.points()
 	for start > 0 && at(gen, start-1) == 0 && !(at(prompt, start-1) > 0) {
 		start--
@@ -35,7 +46,7 @@ func (o *observations) stalledSince(p *plan) (int, bool) {
 	}
 	running, waiting := o.series("running"), o.series("waiting")
 	for i := start; i < o.grid.points(); i++ {
-		if !(at(running, i)+orZero(at(waiting, i)) > 0) {
+		if !(orZero(at(running, i))+orZero(at(waiting, i)) > 0) {
 			return 0, false
 		}
 	}
@@ -62,7 +73,7 @@ func drained(_ *plan, o *observations) map[string]float64 {
 // stallEpisodes counts earlier stretches in which nothing ran, requests waited and no token came, and which ended without
 // a restart: a request that can never start leaves with its client.
 func stallEpisodes(p *plan, o *observations) map[string]float64 {
-	gen, running, waiting := o.series("generation_tokens"), o.series("running"), o.series("waiting")
+	gen, running, waiting := o.progress(), o.series("running"), o.series("waiting")
 	if gen == nil || running == nil || waiting == nil {
 		return nil
 	}

@@ -37,7 +37,7 @@ func (e *Engine) expression(p *plan, s kb.Signal, by []string) string {
 
 // innermost is the read of a signal with all its existing names, before any fold.
 func (e *Engine) innermost(p *plan, s kb.Signal) string {
-	names, read := e.existing(p, s)
+	names, read, _ := e.existing(p, s)
 	if len(names) == 0 {
 		return ""
 	}
@@ -72,7 +72,7 @@ func (e *Engine) innermost(p *plan, s kb.Signal) string {
 			return ""
 		}
 		expr = fmt.Sprintf("(%s) and on (%s) last_over_time(%s[%s] @ end())",
-			expr, strings.Join(keys, ", "), e.selector(runningNames, p.scope), promDuration(p.grid.end.Sub(p.grid.start)+p.rate))
+			expr, strings.Join(keys, ", "), e.selector(p.anchor, p.scope), promDuration(p.grid.end.Sub(p.grid.start)+p.rate))
 	}
 	return expr
 }
@@ -80,19 +80,19 @@ func (e *Engine) innermost(p *plan, s kb.Signal) string {
 // existing lists the names of a signal that discovery found, newest first, with how they are read. When none of its own
 // exists, those of the first fallback that has any are taken. When discovery failed, every signal is asked for by its
 // newest name.
-func (e *Engine) existing(p *plan, s kb.Signal) (names []string, read string) {
+func (e *Engine) existing(p *plan, s kb.Signal) (names []string, read string, estimate bool) {
 	if s.Scope == "target" || p.discovery != nil {
-		return s.Names[:1], s.Read
+		return s.Names[:1], s.Read, false
 	}
 	if names = p.found(s.Spellings()); len(names) > 0 {
-		return names, s.Read
+		return names, s.Read, false
 	}
 	for _, f := range s.Fallback {
 		if names = p.found(f.Spellings()); len(names) > 0 {
-			return names, f.Read
+			return names, f.Read, f.Estimate
 		}
 	}
-	return nil, ""
+	return nil, "", false
 }
 
 // found lists the names that exist in the scope.

@@ -21,6 +21,9 @@ func (o *observations) feature(id, name string) float64 {
 		}
 		return v
 	}
+	if x.estimate && pointwise(name) {
+		return math.NaN()
+	}
 	floor := x.sig.Floor
 	switch name {
 	case "level":
@@ -73,6 +76,11 @@ func (o *observations) feature(id, name string) float64 {
 		return promq.Mean(have) * float64(o.window.len()) * o.grid.step.Seconds()
 	}
 	return math.NaN()
+}
+
+// pointwise says that a feature is about single points of a series and not about its level.
+func pointwise(feature string) bool {
+	return feature == "zeros" || feature == "spread" || feature == "min"
 }
 
 // pooled is the value of a signal in a range: the median of a gauge, the mean of a rate, and for ratios the sum of the

@@ -45,7 +45,7 @@ func (o *observations) outlier() (replica, bool) {
 	}
 	best, most := replica{}, standsOut
 	for _, r := range o.replicas {
-		if r.series("running") == nil {
+		if r.serves() == nil {
 			continue
 		}
 		if x := o.strangeness(r); x > most {
@@ -106,6 +106,7 @@ func (e *Engine) observationsOf(p *plan, o *observations, r replica) *observatio
 		}
 		own.all[id] = &y
 	}
+	e.substitute(&own)
 	e.ratios(&own)
 	e.deriveSeries(p, &own)
 	own.findWindows(p, o.firing)

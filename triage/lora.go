@@ -35,7 +35,7 @@ func (e *Engine) loraIn(ctx context.Context, log *queryLog, p *plan, o *observat
 	from, to := o.time(in.from), o.time(max(in.to-1, in.from))
 	expr := fmt.Sprintf(
 		"topk(50, max by (running_lora_adapters, waiting_lora_adapters, max_lora) (%s and on (%s) last_over_time(%s[%s])) > %d)",
-		info, keys, e.selector(runningNames, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
+		info, keys, e.selector(p.anchor, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
 	v, ok := log.instant(ctx, "lora", expr, to).value.(model.Vector)
 	if !ok || len(v) == 0 {
 		return use

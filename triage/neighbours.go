@@ -50,7 +50,7 @@ func (e *Engine) findNeighbours(ctx context.Context, log *queryLog, p *plan, sig
 	}
 	window := promDuration(p.grid.end.Sub(p.grid.start))
 	v, ok := log.instant(ctx, "neighbours", fmt.Sprintf("topk(%d, count by (instance, pod) (last_over_time(%s[%s])))",
-		maxNeighbours, e.selector(runningNames, p.scope), window), p.end).value.(model.Vector)
+		maxNeighbours, e.selector(p.anchor, p.scope), window), p.end).value.(model.Vector)
 	if !ok {
 		return n
 	}

@@ -20,6 +20,10 @@ type observation struct {
 	values []float64
 	// scalar holds the features of a signal that is not a series, by feature name.
 	scalar map[string]float64
+	// estimate says that the level is right and single points are not (kb.Fallback).
+	estimate bool
+	// instead lists the signals that it was computed from because it could not be read.
+	instead []string
 }
 
 // observations is everything that was seen, on one grid.

@@ -49,6 +49,8 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	wg.Wait()
 
 	o.standInForUp()
+	e.substitute(o)
+	o.holdRunning(p)
 	e.ratios(o)
 	o.findRestarts(p)
 	e.deriveSeries(p, o)
@@ -62,6 +64,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	wg.Go(func() { e.readAbsence(ctx, log, p, o) })
 	wg.Wait()
 	o.standInReplicas()
+	e.substituteReplicas(o)
 	e.deriveScalars(p, o)
 	return o
 }
@@ -69,10 +72,11 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 // read asks for one signal over the whole grid.
 func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *observation {
 	x := &observation{sig: s, expr: e.expression(p, s, nil)}
-	if x.expr == "" {
+	if x.expr == "" || e.spared(p, s) {
 		x.state, x.why = Absent, "no such metric in this scope"
 		return x
 	}
+	_, _, x.estimate = e.existing(p, s)
 	e.fetch(ctx, log, p, x)
 	return x
 }
@@ -195,7 +199,7 @@ func (e *Engine) configAt(ctx context.Context, log *queryLog, p *plan, t time.Ti
 		return nil, nil
 	}
 	expr := fmt.Sprintf("topk(8, count by (%s) (last_over_time(%s[%s]) and on (%s) last_over_time(%s[%s])))",
-		joinNames(configLabels), configNames, promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(runningNames, p.scope),
+		joinNames(configLabels), configNames, promDuration(time.Minute+4*p.scrape), joinNames(keys), e.selector(p.anchor, p.scope),
 		promDuration(e.opts.LookBack))
 	a := log.instant(ctx, "config", expr, t)
 	if a.err != nil {

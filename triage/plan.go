@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"vllm-triage/promq"
+	"vllm-triage/triage/kb"
 )
 
 // plan is what the first stage settles: which series the incident is about, at which resolution they can be read, and
@@ -29,6 +30,8 @@ type plan struct {
 	grid   grid
 	// names holds the metric names that exist in the scope; nil when discovery failed.
 	names map[string]bool
+	// anchor is a regular expression of the metric names that tell scope, scrape interval and targets.
+	anchor string
 	// discovery is the error of the discovery call, if it failed.
 	discovery error
 	// replicaKeys are the labels that tell replicas apart, in this scope.
@@ -62,8 +65,16 @@ const maxPoints = 290
 // anyVLLM matches the metric names of vLLM in its own and in Ray's spelling.
 const anyVLLM = `vllm:.+|vllm_.+|ray_vllm_.+`
 
-// runningNames are the spellings of the gauge that every vLLM exports: the anchor of scope, scrape interval and targets.
-const runningNames = `vllm:num_requests_running|vllm_num_requests_running|ray_vllm_num_requests_running`
+// anchorOf is a regular expression of the spellings of the metric that tells scope, scrape interval and targets: the best
+// one that exists. Every vLLM exports the first, but a site may drop any.
+func (e *Engine) anchorOf(names map[string]bool) string {
+	for _, n := range e.kb.Anchor {
+		if spelled := kb.Spellings(n); slices.ContainsFunc(spelled, func(x string) bool { return names[x] }) {
+			return strings.Join(spelled, "|")
+		}
+	}
+	return strings.Join(kb.Spellings(e.kb.Anchor[0]), "|")
+}
 
 func (e *Engine) plan(ctx context.Context, log *queryLog, in Incident) *plan {
 	p := &plan{in: in, scope: in.Scope, end: in.Now}
@@ -79,6 +90,7 @@ func (e *Engine) plan(ctx context.Context, log *queryLog, in Incident) *plan {
 	}
 	p.focus = focusOf(in)
 	e.resolve(ctx, log, p)
+	p.anchor = e.anchorOf(p.names)
 	e.resolution(ctx, log, p)
 	return p
 }
@@ -121,6 +133,7 @@ func (e *Engine) resolve(ctx context.Context, log *queryLog, p *plan) {
 		return
 	}
 	if p.scope.Model == "" {
+		p.anchor = e.anchorOf(p.names)
 		e.findModel(ctx, log, p)
 	}
 }
@@ -151,7 +164,7 @@ func wider(s Scope) []Scope {
 // findModel resolves a scope without a model: the model of the replica that the alert names, else the only one there is,
 // else the one with the longest queue.
 func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
-	sel := e.selector(runningNames, p.scope)
+	sel := e.selector(p.anchor, p.scope)
 	window := promDuration(e.opts.LookBack + p.end.Sub(p.active))
 	a := log.instant(ctx, "models", fmt.Sprintf(
 		"topk(20, count by (model_name, namespace, cluster) (last_over_time(%s[%s])))", sel, window), p.end)
@@ -162,7 +175,7 @@ func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
 	pick := vec[0].Metric
 	switch {
 	case len(vec) > 1:
-		q := strings.ReplaceAll(sel, "num_requests_running", "num_requests_waiting")
+		q := e.selector(strings.Join(kb.Spellings("vllm:num_requests_waiting"), "|"), p.scope)
 		b := log.instant(ctx, "models", fmt.Sprintf(
 			"topk(1, sum by (model_name, namespace, cluster) (avg_over_time(%s[%s]))) > 0", q, promDuration(5*time.Minute)), p.end)
 		w, ok := b.value.(model.Vector)
@@ -194,7 +207,7 @@ func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
 
 // resolution measures the scrape interval, finds how far the data reaches back, and lays the time grid.
 func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
-	sel := e.selector(runningNames, p.scope)
+	sel := e.selector(p.anchor, p.scope)
 	start := p.active.Add(-e.opts.LookBack)
 	if p.in.For > 0 {
 		start = p.end.Add(-p.in.For - e.opts.LookBack)
@@ -267,7 +280,7 @@ func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan, sel string)
 	if series[model.MetricNameLabel] == "" {
 		s := one.String()
 		one.Reset()
-		one.WriteString(strings.TrimSuffix(s, "}") + `,__name__=~"` + runningNames + `"}`)
+		one.WriteString(strings.TrimSuffix(s, "}") + `,__name__=~"` + p.anchor + `"}`)
 	}
 	raw := log.instant(ctx, "scrape_interval", one.String()+"["+promDuration(10*time.Minute)+"]", p.end)
 	m, ok := raw.value.(model.Matrix)

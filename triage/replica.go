@@ -28,6 +28,16 @@ type replica struct {
 
 func (r replica) series(id string) []float64 { return r.values[id] }
 
+// serves is a series that is there while the replica exports its engine's metrics; nil when none was read.
+func (r replica) serves() []float64 {
+	for _, id := range []string{"running", "waiting", "kv_usage", "generation_tokens", "prompt_tokens", "finished"} {
+		if v := r.values[id]; v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // readReplicas reads the per-replica view of the signals that have one. Up to MaxReplicas replicas are read; of a larger
 // fleet those that stand out, chosen by the server, so that the number of queries and the bytes stay bounded.
 func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *observations) {
@@ -113,13 +123,13 @@ func (e *Engine) onlyReplica(p *plan, o *observations) replica {
 func foldTargets(byKey map[string]*replica) []replica {
 	var out []replica
 	for _, x := range byKey {
-		if _, own := x.values["running"]; own {
+		if x.serves() != nil {
 			out = append(out, *x)
 			continue
 		}
 		shared := false
 		for _, y := range byKey {
-			if y != x && y.place.Instance == x.place.Instance && y.place.Pod == x.place.Pod && y.values["running"] != nil {
+			if y != x && y.place.Instance == x.place.Instance && y.place.Pod == x.place.Pod && y.serves() != nil {
 				maps.Copy(y.values, x.values)
 				shared = true
 			}
@@ -201,11 +211,18 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 func (o *observations) replicaLevel(r replica, id string, in promRange) float64 {
 	switch id {
 	case "itl":
+		if r.series("itl_sum") == nil || r.series("itl_count") == nil {
+			return over(mean(in.of(r.series("running"))), mean(in.of(r.series("generation_tokens"))))
+		}
 		return over(mean(in.of(r.series("itl_sum"))), mean(in.of(r.series("itl_count"))))
 	case "ttft":
 		return over(mean(in.of(r.series("ttft_sum"))), mean(in.of(r.series("first_tokens"))))
 	case "load":
-		return mean(in.of(r.series("running"))) + orZero(mean(in.of(r.series("waiting"))))
+		running, waiting := mean(in.of(r.series("running"))), mean(in.of(r.series("waiting")))
+		if math.IsNaN(running) {
+			return waiting // A lower bound.
+		}
+		return running + orZero(waiting)
 	}
 	return mean(in.of(r.series(id)))
 }

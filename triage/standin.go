@@ -22,8 +22,8 @@ func (o *observations) standInReplicas() {
 		return
 	}
 	for _, r := range o.replicas {
-		if running := r.series("running"); running != nil {
-			r.values["up"] = presence(running, func(float64) float64 { return 1 })
+		if serves := r.serves(); serves != nil {
+			r.values["up"] = presence(serves, func(float64) float64 { return 1 })
 		}
 	}
 }

@@ -88,6 +88,14 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	return w
 }
 
+// unseen says that nothing of the engine is there.
+func (p *plan) unseen(o *observations) bool {
+	return len(p.names) == 0 || !slices.ContainsFunc(coreSignals, func(id string) bool {
+		x := o.get(id)
+		return x.state == Present && x.instead == nil
+	})
+}
+
 // temper caps the probabilities where the data does not carry certainty, and leaves the rest to "something else".
 func (w *weighed) temper(p *plan, o *observations) {
 	limit := mostSure
@@ -97,7 +105,7 @@ func (w *weighed) temper(p *plan, o *observations) {
 	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
 		limit = min(limit, reserved)
 	}
-	if w.undecided != nil || len(p.names) == 0 || o.get("running").state != Present {
+	if w.undecided != nil || p.unseen(o) {
 		limit = min(limit, undecided)
 	}
 	if len(w.bottlenecks) > 0 {
@@ -163,9 +171,12 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 			return s
 		}
 	}
-	keys, known := 0, 0
+	keys, known, sufficient := 0, 0, false
 	for _, pr := range c.Evidence {
 		value, applies := o.test(pr)
+		if c.Kind == kb.Quiet && o.get(pr.Signal).estimate && value > 0 {
+			value = math.NaN() // Calm is said by what was measured.
+		}
 		l := line{p: pr, value: value}
 		if !math.IsNaN(l.value) {
 			l.weight = interpolate(l.value, pr.Against, pr.For)
@@ -176,11 +187,12 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 				known++
 			}
 		}
+		sufficient = sufficient || pr.Sufficient && value > 0
 		s.lines = append(s.lines, l)
 	}
 	discountFamilies(s.lines)
 	s.coverage = 1
-	if keys > 0 {
+	if keys > 0 && !sufficient {
 		s.coverage = float64(known) / float64(keys)
 	}
 	s.score = s.prior

@@ -30,6 +30,9 @@ type Base struct {
 	Versions []Fingerprint
 	// Hash names the content: the first 12 hex digits of the SHA-256 over all files.
 	Hash string
+	// Anchor lists the metrics that may tell which series, targets and scrapes belong to a scope, best first: of each vLLM
+	// at least one exists, with model_name and one series for each engine.
+	Anchor []string
 	// Examples holds the series that examples build on, by file name without extension.
 	Examples map[string]string
 
@@ -135,6 +138,7 @@ func (b *Base) add(name string, data []byte) error {
 	case name == "signals.yaml":
 		var doc struct {
 			Schema  int      `yaml:"schema"`
+			Anchor  []string `yaml:"anchor"`
 			Signals []Signal `yaml:"signals"`
 		}
 		if err := decode(data, &doc); err != nil {
@@ -143,6 +147,7 @@ func (b *Base) add(name string, data []byte) error {
 		if doc.Schema != 1 {
 			return fmt.Errorf("schema is %d, want 1", doc.Schema)
 		}
+		b.Anchor = doc.Anchor
 		for _, s := range doc.Signals {
 			s.Scope = cmp.Or(s.Scope, "model")
 			if _, ok := b.signals[s.ID]; ok {
@@ -202,9 +207,12 @@ func (b *Base) validate() error {
 		b.causes[c.ID] = i
 	}
 	var errs []error
+	if len(b.Anchor) == 0 {
+		errs = append(errs, errors.New("signals.yaml: anchor is missing"))
+	}
 	for _, s := range b.Signals {
 		errs = append(errs, s.validate())
-		for _, id := range slices.Concat(s.Needs, s.operands()) {
+		for _, id := range slices.Concat(s.Needs, s.operands(), s.SpareFor) {
 			if _, ok := b.Signal(id); !ok {
 				errs = append(errs, fmt.Errorf("signal %q: needs unknown signal %q", s.ID, id))
 			}
@@ -232,8 +240,12 @@ func (b *Base) validate() error {
 }
 
 func (s Signal) operands() []string {
-	if s.Ratio == nil {
-		return nil
+	var out []string
+	if s.Ratio != nil {
+		out = append(out, s.Ratio.Num, s.Ratio.Den)
 	}
-	return []string{s.Ratio.Num, s.Ratio.Den}
+	for _, i := range s.Instead {
+		out = append(out, i.Operands()...)
+	}
+	return out
 }

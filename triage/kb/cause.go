@@ -106,6 +106,8 @@ type Predicate struct {
 	Family string `yaml:"family"`
 	// Key marks evidence that the cause cannot do without.
 	Key bool `yaml:"key"`
+	// Sufficient marks evidence that stands by itself: where it holds, key evidence that could not be read takes nothing away.
+	Sufficient bool `yaml:"sufficient"`
 	// Say is the sentence when it supports, SayAgainst when it does not. {during}, {before}, {ratio} are filled in.
 	Say        string `yaml:"say"`
 	SayAgainst string `yaml:"say_against"`

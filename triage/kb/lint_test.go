@@ -143,6 +143,9 @@ func TestEverySignalIsUsed(t *testing.T) {
 		if s.Ratio != nil {
 			mark(s.Ratio.Num, s.Ratio.Den)
 		}
+		for _, i := range s.Instead {
+			mark(i.Operands()...)
+		}
 	}
 	for _, c := range b.Causes {
 		mark(c.Needs...)

@@ -31,6 +31,10 @@ type Signal struct {
 	Read string `yaml:"read"`
 	// Fallback are other metrics that tell the same, less directly; the first whose names exist is read when Names do not.
 	Fallback []Fallback `yaml:"fallback"`
+	// Instead computes the signal from others when it can be read in no other way; the first whose signals are there counts.
+	Instead []Instead `yaml:"instead"`
+	// SpareFor lists signals that this one stands in for: it is read only when one of them has none of its own names.
+	SpareFor []string `yaml:"spare_for"`
 	// Fold is how replicas become one series: sum, avg, max, min, count or p95 (of a classic histogram).
 	Fold string `yaml:"fold"`
 	// Scope is "model" (the series carry model_name; the default), "target" (they do not and come from the same target),
@@ -54,6 +58,32 @@ type Signal struct {
 type Fallback struct {
 	Names []string `yaml:"names"`
 	Read  string   `yaml:"read"`
+	// Estimate marks a reading whose level is right and whose single points are not: features of single points, such as
+	// how flat a series is, are unknown.
+	Estimate bool `yaml:"estimate"`
+}
+
+// Instead is another way to compute a signal: as a sum and difference of others, or, for a ratio, as another ratio.
+type Instead struct {
+	Plus  []string `yaml:"plus"`
+	Minus []string `yaml:"minus"`
+	// Per divides the sum by the mean of a ratio over all of the data.
+	Per   *RatioOf `yaml:"per"`
+	Ratio *RatioOf `yaml:"ratio"`
+	// Estimate is as in Fallback.
+	Estimate bool `yaml:"estimate"`
+}
+
+// Operands lists the signals that it is made of.
+func (i Instead) Operands() []string {
+	if i.Ratio != nil {
+		return []string{i.Ratio.Num, i.Ratio.Den}
+	}
+	all := slices.Concat(i.Plus, i.Minus)
+	if i.Per != nil {
+		all = append(all, i.Per.Num, i.Per.Den)
+	}
+	return all
 }
 
 // RatioOf divides two signals, pooled over a window.
@@ -72,12 +102,13 @@ func (s Signal) Neighbour() bool { return s.Queried() && (s.Scope == "device" ||
 
 // Spellings lists the metric names to look for, newest first: each name as vLLM exports it, then as Ray does
 // (v1/metrics/ray_wrappers.py replaces every other character by "_"; Ray adds its own prefix; counters lose "_total").
-func (s Signal) Spellings() []string { return spellings(s.Names) }
+func (s Signal) Spellings() []string { return Spellings(s.Names...) }
 
 // Spellings lists the metric names of a fallback in the same way.
-func (f Fallback) Spellings() []string { return spellings(f.Names) }
+func (f Fallback) Spellings() []string { return Spellings(f.Names...) }
 
-func spellings(names []string) []string {
+// Spellings lists metric names as vLLM exports them, then as Ray does.
+func Spellings(names ...string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
 		if rest, ok := strings.CutPrefix(n, "vllm:"); ok {
@@ -123,6 +154,11 @@ func (s Signal) validate() error {
 	for i, f := range s.Fallback {
 		if len(f.Names) == 0 || f.Read == "" {
 			bad("fallback[%d] needs names and read", i)
+		}
+	}
+	for i, alt := range s.Instead {
+		if (alt.Ratio != nil) != (s.Ratio != nil) || (alt.Ratio == nil) != (len(alt.Plus) > 0) {
+			bad("instead[%d] must be a ratio of a ratio, and plus and minus of any other signal", i)
 		}
 	}
 	if s.Ratio != nil {
