@@ -369,9 +369,15 @@ func (m Message) LeadParts() []string {
 	var parts []string
 	switch {
 	case m.Verdict == triage.CauseFound:
-		parts = []string{m.Changed.Title, m.Where, m.Bottleneck.Confidence, m.Since}
+		parts = []string{m.Where, m.Bottleneck.Confidence, m.Since}
 		if m.Status == Resolved || m.Status == Recovered {
-			parts = []string{m.Changed.Title, m.Where, m.Since, m.StatusText}
+			parts = []string{m.Where, m.Since, m.StatusText}
+		}
+		// What changed comes first, unless it is that nothing did, or nobody knows.
+		if m.Changed.ID == "none" || m.Changed.Level == None {
+			parts = append(parts, m.Changed.Title)
+		} else {
+			parts = append([]string{m.Changed.Title}, parts...)
 		}
 	case m.Verdict == triage.NoBottleneck && m.Status == Resolved:
 		parts = []string{m.Bottleneck.Explain, m.StatusText}

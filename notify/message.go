@@ -183,6 +183,7 @@ type Evidence struct {
 	Reading  string `json:"reading"` // "5 % → 98 %".
 	Text     string `json:"text,omitempty"`
 	Supports bool   `json:"supports"`
+	Unknown  bool   `json:"unknown,omitempty"` // Neither for nor against: what it asks for could not be computed.
 	Query    *Query `json:"query,omitempty"`
 }
 
@@ -213,7 +214,7 @@ type Panel struct {
 	Unit    triage.Unit `json:"unit,omitempty"`
 	Spark   string      `json:"spark"`   // The series as a line of blocks: ▁▂▅▇.
 	Reading string      `json:"reading"` // Its last value.
-	Start   time.Time   `json:"start"` // In the readers' time zone.
+	Start   time.Time   `json:"start"`   // In the readers' time zone.
 	StepMS  int64       `json:"step_ms"`
 	Values  []*float64  `json:"values"`
 }

@@ -38,7 +38,7 @@ func TestTheFirstTwoLinesSayIt(t *testing.T) {
 		},
 		{
 			"device-slow", "en", "GPU slower than before · demo (llm)",
-			"No change found · 1 of 3 replicas: vllm-demo-1 · medium confidence · since 14:04 KST ± 20 s",
+			"1 of 3 replicas: vllm-demo-1 · medium confidence · since 14:04 KST ± 20 s · No change found",
 		},
 		{
 			"lora-slots", "en", "LoRA slots taken · demo (llm)",
@@ -50,7 +50,7 @@ func TestTheFirstTwoLinesSayIt(t *testing.T) {
 		},
 		{
 			"no-baseline", "en", "KV cache full · demo (llm)",
-			"What changed is unclear · all 3 replicas · high confidence · since 14:02 KST ± 20 s",
+			"all 3 replicas · high confidence · since 14:02 KST ± 20 s · What changed is unclear",
 		},
 		{
 			"inconclusive", "en", "Inconclusive · demo (llm)",

@@ -50,6 +50,9 @@ func (b *builder) queries() []Query {
 			out = append(out, *q)
 		}
 	}
+	if in := b.told.Inconclusive; in != nil && b.told.Verdict != triage.CauseFound {
+		add(b.words.Text("ui.label.decides"), in.Query, "")
+	}
 	for _, h := range []triage.Hypothesis{first(b.told.Bottlenecks), first(b.told.Triggers)} {
 		for _, e := range h.Evidence {
 			add(b.label(e.Signal), e.Query, "")

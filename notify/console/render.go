@@ -195,6 +195,9 @@ func (p *page) evidence(label string, rows []notify.Evidence) {
 		if !e.Supports {
 			mark = "− "
 		}
+		if e.Unknown {
+			mark = "? "
+		}
 		reading := e.Reading
 		if reading == format.None {
 			reading = p.words.Text("ui.mark.unread")

@@ -22,6 +22,7 @@ const (
 	ActionOpenAlertRunbook = "open_alert_runbook"
 	ActionOpenPrometheus   = "open_prometheus"
 	ActionOpenGrafana      = "open_grafana"
+	// ActionOpenAlertmanager is of older cards.
 	ActionOpenAlertmanager = "open_alertmanager"
 )
 
@@ -67,7 +68,6 @@ func (p *page) links(m notify.Message) {
 		{ActionOpenAlertRunbook, "ui.button.alert_runbook", m.Links.AlertRunbook},
 		{ActionOpenPrometheus, "ui.button.prometheus", m.Links.Prometheus},
 		{ActionOpenGrafana, "ui.button.grafana", m.Links.Grafana},
-		{ActionOpenAlertmanager, "ui.button.alertmanager", m.Links.Alertmanager},
 	} {
 		if x.address != "" {
 			b := p.button(x.id, x.label, m.IncidentID)
@@ -115,7 +115,9 @@ func (p *page) button(id, label, incident string) *slackgo.ButtonBlockElement {
 	return slackgo.NewButtonBlockElement(id, cutAt(incident, maxIncidentID), p.label(label))
 }
 
-func (p *page) label(key string) *slackgo.TextBlockObject { return word(p.words.Text(key), maxButtonText) }
+func (p *page) label(key string) *slackgo.TextBlockObject {
+	return word(p.words.Text(key), maxButtonText)
+}
 
 // word is the text of a control, which knows no markup.
 func word(s string, limit int) *slackgo.TextBlockObject {

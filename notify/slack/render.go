@@ -74,9 +74,13 @@ func (p *page) card(m notify.Message, v View) {
 	p.lead(m)
 	p.facts(m)
 	p.compare(m.Compare)
-	p.steps(m.Steps)
+	p.steps(m)
 	p.rivals(m)
-	p.context(join(" · ", m.AlertsText, strings.Join(m.Counters, " · "), m.GapsText), shadow(p, m))
+	firing := ""
+	if m.Status == notify.Firing {
+		firing = m.StatusText
+	}
+	p.context(join(" · ", firing, m.AlertsText, strings.Join(m.Counters, " · "), m.GapsText), shadow(p, m))
 	p.links(m)
 	if v.Interactive {
 		p.feedback(m)
@@ -120,15 +124,13 @@ func (p *page) lead(m notify.Message) {
 
 func (p *page) facts(m notify.Message) {
 	var lines []*line
-	if m.Status == notify.Firing || m.Status == notify.Adhoc {
+	if m.Status == notify.Adhoc { // Else the lead and the line of the alerts tell it.
 		lines = append(lines, p.fact("ui.label.status", m.StatusText))
 	}
 	lines = append(lines,
 		p.fact("ui.label.changed", m.ChangedBy),
 		p.fact("ui.label.impact", strings.Join(m.Impact, " · ")))
-	if m.Blocked != nil && m.Blocked.Query != nil && notify.Runes(m.Blocked.Query.PromQL) <= maxText/2 {
-		lines = append(lines, (&line{}).bold(p.words.Text("ui.label.decides")+": ").code(m.Blocked.Query.PromQL))
-	}
+	lines = append(lines, p.decides(m.Blocked))
 	if len(m.Candidates) > 0 {
 		l := (&line{}).bold(p.words.Text("ui.label.candidates") + ": ")
 		for i, c := range m.Candidates {
@@ -140,6 +142,19 @@ func (p *page) facts(m notify.Message) {
 		lines = append(lines, l)
 	}
 	p.paragraph(lines...)
+}
+
+// decides names the query that would decide: as a link where there is one, as the thread has its text.
+func (p *page) decides(b *notify.Blocked) *line {
+	l := &line{}
+	switch {
+	case b == nil || b.Query == nil:
+	case b.Query.URL != "":
+		l.bold(p.words.Text("ui.label.decides")+": ").link(b.Query.URL, p.words.Text("ui.open"))
+	case notify.Runes(b.Query.PromQL) <= maxText/2:
+		l.bold(p.words.Text("ui.label.decides") + ": ").code(b.Query.PromQL)
+	}
+	return l
 }
 
 func (p *page) fact(label, s string) *line {
@@ -157,9 +172,9 @@ func (p *page) compare(rows []notify.Compare) {
 	p.list(p.words.Text("ui.label.compare"), slackgo.RTEListBullet, items, 1200)
 }
 
-func (p *page) steps(steps []notify.Step) {
-	items := make([]*line, 0, len(steps))
-	for _, s := range steps {
+func (p *page) steps(m notify.Message) {
+	items := make([]*line, 0, len(m.Steps))
+	for _, s := range m.Steps {
 		l := (&line{}).text(s.Text)
 		if s.Option != "" {
 			l.text("  ").code(s.Option)
@@ -169,7 +184,11 @@ func (p *page) steps(steps []notify.Step) {
 		}
 		items = append(items, l)
 	}
-	p.list(p.words.Text("ui.label.next"), slackgo.RTEListOrdered, items, 3500)
+	title := "ui.label.next"
+	if m.Status == notify.Resolved {
+		title = "ui.label.next_time"
+	}
+	p.list(p.words.Text(title), slackgo.RTEListOrdered, items, 3500)
 }
 
 func (p *page) rivals(m notify.Message) {
@@ -181,7 +200,6 @@ func (p *page) rivals(m notify.Message) {
 }
 
 func (p *page) details(m notify.Message, v View) {
-	p.paragraph((&line{}).bold(p.words.Text("ui.label.details") + " · " + m.Headline))
 	p.evidence(m)
 	if chain := strings.Join(m.Chain, " → "); chain != "" {
 		p.paragraph(p.fact("ui.label.chain", chain))
@@ -201,26 +219,49 @@ func (p *page) details(m notify.Message, v View) {
 	p.context(strings.Join(m.Footer, " · "))
 }
 
-// evidence is one table for both axes: Slack takes only one a message.
+// evidence is one table for both axes: Slack takes only one a message. It has two columns, which is what a phone shows
+// without scrolling; the sentences are on the incident page, and here where two rows read the same signal.
 func (p *page) evidence(m notify.Message) {
-	var rows [][]string
+	var all []notify.Evidence
+	count := map[string]int{}
+	seen := map[[3]string]bool{}
 	for _, e := range slices.Concat(m.Evidence, m.ChangeFor) {
 		if e.Label == "" {
 			continue // About the sum, which the incident page shows.
 		}
-		mark := "＋ "
-		if !e.Supports {
-			mark = "－ "
+		// Bottleneck and change often stand on the same reading.
+		if key := [3]string{mark(e), e.Label, e.Reading}; !seen[key] {
+			seen[key] = true
+			count[e.Label]++
+			all = append(all, e)
+		}
+	}
+	var rows [][]string
+	for _, e := range all {
+		signal := mark(e) + e.Label
+		if count[e.Label] > 1 && e.Text != "" && !e.Unknown {
+			signal += ": " + e.Text
 		}
 		reading := e.Reading
 		if reading == format.None {
 			reading = p.words.Text("ui.mark.unread")
 		}
-		rows = append(rows, []string{mark + e.Label, reading, e.Text})
+		rows = append(rows, []string{signal, reading})
 	}
 	p.table(p.words.Text("ui.label.evidence"), []string{
-		p.words.Text("ui.column.signal"), p.words.Text("ui.column.reading"), p.words.Text("ui.column.meaning"),
+		p.words.Text("ui.column.signal"), p.words.Text("ui.column.reading"),
 	}, rows, 3600)
+}
+
+func mark(e notify.Evidence) string {
+	switch {
+	case e.Unknown:
+		return "？ "
+	case e.Supports:
+		return "＋ "
+	default:
+		return "－ "
+	}
 }
 
 func (p *page) reasoned(label string, rows []notify.Reasoned, budget int) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -154,6 +155,9 @@ func TestRowsThatDoNotFitAreCounted(t *testing.T) {
 	t.Parallel()
 	c := notifytest.Named("huge-fleet", "en")
 	m := notify.NewMessage(c.Report, c.Options)
+	for i := range 100 {
+		m.Evidence = append(m.Evidence, notify.Evidence{Label: "Signal " + strconv.Itoa(i), Reading: "1 → 2"})
+	}
 	r := slack.Render(m.As(notify.KindDetails), slack.View{})
 	b := string(blocksOf(t, r))
 	var tables int
@@ -209,11 +213,15 @@ func TestButtonsCarryTheIncident(t *testing.T) {
 	for _, name := range []string{
 		slack.ActionRight, slack.ActionNotQuite, slack.ActionWrong, slack.ActionRecheck, slack.Silence1h, slack.Silence4h,
 		slack.Silence24h, slack.ActionOpenIncident, slack.ActionOpenRunbook, slack.ActionOpenAlertRunbook,
-		slack.ActionOpenPrometheus, slack.ActionOpenGrafana, slack.ActionOpenAlertmanager,
+		slack.ActionOpenPrometheus, slack.ActionOpenGrafana,
 	} {
 		require.Contains(t, seen, name)
 	}
 	require.Equal(t, m.Links.Runbook, seen[slack.ActionOpenRunbook])
+
+	old, ok := slack.DecodeAction(slack.ActionOpenAlertmanager, "demo-9f3a1c", "")
+	require.True(t, ok, "cards of older versions have it")
+	require.Equal(t, slack.ActionOpenAlertmanager, old.Name)
 
 	plain := string(blocksOf(t, slack.Render(m, slack.View{})))
 	require.NotContains(t, plain, `"recheck"`, "no buttons that nobody answers")
