@@ -118,7 +118,7 @@ func TestBadBodies(t *testing.T) {
 		"empty":        {"", http.StatusBadRequest, "not JSON"},
 		"no JSON":      {"<html>", http.StatusBadRequest, "not JSON"},
 		"version":      {strings.Replace(good, `"version":"4"`, `"version":"1"`, 1), http.StatusBadRequest, `version is "1", want "4"`},
-		"trailing":     {good + "x", http.StatusBadRequest, "after the first JSON value"},
+		"trailing":     {good + "x", http.StatusBadRequest, "after top-level value"},
 		"deep":         {strings.Repeat("[", 100_000), http.StatusBadRequest, "nests deeper"},
 		"too large":    {good + strings.Repeat(" ", 3<<20), http.StatusRequestEntityTooLarge, "larger than 2MiB"},
 		"many alerts":  {string(payload(many...)), http.StatusRequestEntityTooLarge, "larger than 2MiB"},

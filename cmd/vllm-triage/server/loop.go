@@ -16,6 +16,8 @@ const (
 	renewal = 5 * time.Second
 	// poll is how long a loop sleeps at most: news from other replicas arrive by polling.
 	poll = time.Second
+	// taken is how long a loop sleeps when others had what was due.
+	taken = 10 * time.Millisecond
 	// deliverers is how many conversations are delivered at once; a channel's pace is kept by the notifier.
 	deliverers = 4
 )
@@ -28,21 +30,25 @@ type line struct {
 }
 
 // loop does the work of a line until ctx ends; what has begun then goes on with work, which ends later. When there is
-// nothing to do it sleeps until something happens here, until something becomes due, or for poll.
+// nothing to do it sleeps until something happens here, until something becomes due, or for poll. It looks before it claims:
+// looking is a read, claiming a transaction that webhooks would have to wait for.
 func (s *Server) loop(ctx, work context.Context, l line) {
 	failures := 0
 	for ctx.Err() == nil {
-		did, err := l.once(work)
-		switch {
-		case err != nil && ctx.Err() == nil:
+		pause, err := s.until(ctx, l.due)
+		if err == nil && pause == 0 {
+			var did bool
+			if did, err = l.once(work); did && err == nil {
+				failures = 0
+				continue
+			}
+			pause = taken
+		}
+		if err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
 			failures++
 			s.log.Warn("background work failed", zap.Error(err), zap.String("kind", string(store.KindOf(err))))
-		case did:
-			failures = 0
-			continue
-		}
-		pause := s.until(ctx, l.due)
-		if err != nil {
 			pause = min(poll<<min(failures, 5), 30*time.Second)
 		}
 		t := time.NewTimer(pause)
@@ -55,13 +61,13 @@ func (s *Server) loop(ctx, work context.Context, l line) {
 	}
 }
 
-// until is how long until the next piece of work is due, at most poll.
-func (s *Server) until(ctx context.Context, due func(context.Context) (time.Time, error)) time.Duration {
+// until is how long until the next piece of work is due, at most poll; 0 when it is.
+func (s *Server) until(ctx context.Context, due func(context.Context) (time.Time, error)) (time.Duration, error) {
 	at, err := due(ctx)
 	if err != nil || at.IsZero() {
-		return poll
+		return poll, err
 	}
-	return min(max(at.Sub(s.now()), 10*time.Millisecond), poll)
+	return min(max(at.Sub(s.now()), 0), poll), nil
 }
 
 // signal wakes a loop without waiting for it.

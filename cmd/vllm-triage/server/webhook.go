@@ -66,14 +66,17 @@ func (s *Server) webhook(c echo.Context) error {
 		s.accepted(webhookAccepted, now, began)
 		return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
 	}
+	policy := policyOf(cfg)
 	out, err := s.store.Intake(c.Request().Context(), store.Delivery{
 		Key: store.DeliveryKey(payload), Received: now, Incidents: triage.NewIncidents(payload, now),
-	}, policyOf(cfg))
+	}, policy)
 	if err != nil {
 		return s.unavailable(c, "the notification could not be stored", err)
 	}
 	s.noteIntake(c.Response().Header().Get(echo.HeaderXRequestID), payload, out, now, began)
-	signal(s.wake)
+	if policy.JoinDelay < poll { // Else the loops look before anything is due.
+		signal(s.wake)
+	}
 	return c.JSON(http.StatusOK, map[string]any{"status": "stored"})
 }
 

@@ -1,0 +1,42 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"vllm-triage/triage/store/storetest"
+)
+
+// What the loops ask every second is answered from an index: it must not become slower with what is kept for 90 days.
+func TestPollingReadsAnIndex(t *testing.T) {
+	t.Parallel()
+	address := storetest.SQLite(t)
+	storetest.Open(t, address)
+	db := open(t, address)
+	for _, q := range []string{
+		`SELECT MIN(run_at) FROM jobs WHERE state = 'ready'`,
+		`SELECT MIN(CASE WHEN lease_until > next_at THEN lease_until ELSE next_at END) FROM conversations
+			WHERE state = 'active' AND shown < wanted`,
+		`SELECT id FROM conversations WHERE state = 'active' AND shown < wanted AND next_at <= 5 AND lease_until <= 5
+			ORDER BY next_at, wanted_at, id LIMIT 1`,
+	} {
+		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q)
+		require.NoError(t, err)
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+			plan = append(plan, detail)
+		}
+		require.NoError(t, rows.Err())
+		require.NoError(t, rows.Close())
+		text := strings.Join(plan, "; ")
+		require.Contains(t, text, "INDEX", q)
+		if strings.Contains(q, "conversations") {
+			require.Contains(t, text, "conversations_waiting", q)
+		}
+	}
+}
