@@ -41,7 +41,7 @@ func (b *builder) evidence(rows []triage.Evidence) []Evidence {
 			Reading:  b.f.Change(e.Before, e.During, e.Unit),
 			Text:     b.say(e.Text),
 			Supports: e.Supports,
-			Unknown:  e.Text.Key == "evidence.unknown",
+			Unknown:  e.Key == "evidence.unknown",
 			Query:    b.query(b.label(e.Signal), e.Query),
 		}
 		if e.Signal == "" {

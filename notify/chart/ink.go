@@ -103,17 +103,17 @@ type stretch struct {
 // stretches splits a text by font.
 func (p *pen) stretches(s string) []stretch {
 	var out []stretch
-	begin, font := 0, 0
+	begin, current := 0, 0
 	for at, r := range s {
-		if i, _ := p.which(r); i != font {
+		if i, _ := p.which(r); i != current {
 			if at > begin {
-				out = append(out, stretch{p.faces[font], s[begin:at]})
+				out = append(out, stretch{p.faces[current], s[begin:at]})
 			}
-			begin, font = at, i
+			begin, current = at, i
 		}
 	}
 	if begin < len(s) {
-		out = append(out, stretch{p.faces[font], s[begin:]})
+		out = append(out, stretch{p.faces[current], s[begin:]})
 	}
 	return out
 }

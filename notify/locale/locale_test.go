@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/notify/locale"
@@ -64,25 +63,32 @@ func TestTheKnowledgeBaseIsTranslated(t *testing.T) {
 			continue
 		}
 		c := locale.For(language)
+		var missing, unused []string
 		for english := range said {
-			_, ok := c.Lookup("knowledge." + english)
-			assert.True(t, ok, "%s.yaml lacks %q", language, english)
+			if _, ok := c.Lookup("knowledge." + english); !ok {
+				missing = append(missing, english)
+			}
 		}
 		for _, k := range c.Keys() {
 			english, ok := strings.CutPrefix(k, "knowledge.")
 			if !ok {
 				continue
 			}
-			assert.True(t, said[english], "%s.yaml: nobody says %q", language, english)
+			if !said[english] {
+				unused = append(unused, english)
+			}
 			want, got := locale.Names(english), locale.Names(c.Text(k))
 			slices.Sort(want)
 			slices.Sort(got)
 			require.Equal(t, want, got, english)
 		}
 		for _, x := range kb.Default().Signals {
-			_, ok := c.Find("signal." + x.ID)
-			assert.True(t, ok, "%s.yaml has no name for the signal %s", language, x.ID)
+			if _, ok := c.Find("signal." + x.ID); !ok {
+				missing = append(missing, "signal."+x.ID)
+			}
 		}
+		require.Empty(t, missing, "%s.yaml lacks them", language)
+		require.Empty(t, unused, "%s.yaml has them and nobody says them", language)
 	}
 }
 
@@ -97,21 +103,27 @@ func TestTheEngineIsTranslated(t *testing.T) {
 			continue
 		}
 		c := locale.For(language)
+		var missing, unused []string
 		for key, english := range sentences {
 			translation, ok := c.Lookup("sentence." + key)
-			if assert.True(t, ok, "%s.yaml lacks sentence.%s: %q", language, key, english) {
-				assert.ElementsMatch(t, locale.Names(english), locale.Names(translation), key)
+			if !ok {
+				missing = append(missing, "sentence."+key+": "+english)
+				continue
 			}
+			require.ElementsMatch(t, locale.Names(english), locale.Names(translation), key)
 		}
 		for why := range reasons {
-			_, ok := c.Lookup("why." + why)
-			assert.True(t, ok, "%s.yaml lacks why %q", language, why)
-		}
-		for _, k := range c.Keys() {
-			if why, ok := strings.CutPrefix(k, "why."); ok {
-				assert.True(t, reasons[why], "%s.yaml: nobody gives the reason %q", language, why)
+			if _, ok := c.Lookup("why." + why); !ok {
+				missing = append(missing, "why."+why)
 			}
 		}
+		for _, k := range c.Keys() {
+			if why, ok := strings.CutPrefix(k, "why."); ok && !reasons[why] {
+				unused = append(unused, k)
+			}
+		}
+		require.Empty(t, missing, "%s.yaml lacks them", language)
+		require.Empty(t, unused, "%s.yaml has them and nobody says them", language)
 	}
 }
 

@@ -129,8 +129,8 @@ func (p *page) facts(m notify.Message) {
 	}
 	lines = append(lines,
 		p.fact("ui.label.changed", m.ChangedBy),
-		p.fact("ui.label.impact", strings.Join(m.Impact, " · ")))
-	lines = append(lines, p.decides(m.Blocked))
+		p.fact("ui.label.impact", strings.Join(m.Impact, " · ")),
+		p.decides(m.Blocked))
 	if len(m.Candidates) > 0 {
 		l := (&line{}).bold(p.words.Text("ui.label.candidates") + ": ")
 		for i, c := range m.Candidates {

@@ -106,7 +106,7 @@ func TestAPersonHasOneOpinionUnderAnyName(t *testing.T) {
 	w := newWorld(t)
 	ts := w.open(incID, notifytest.KVLongerOutputs())
 	for _, author := range []string{"Annie (Slack " + ann + ")", "mina@example.org"} {
-		require.NoError(t, w.store.Store.SaveFeedback(t.Context(), store.Feedback{
+		require.NoError(t, w.store.SaveFeedback(t.Context(), store.Feedback{
 			IncidentID: incID, Author: author, At: time.Now(), Opinion: "wrong", Cause: "other",
 		}))
 	}
