@@ -127,7 +127,7 @@ func takenOver(p *plan, o *observations) map[string]float64 {
 	}
 	var now, before, left float64
 	for _, r := range o.replicas {
-		b := o.replicaLevel(r, "first_tokens", o.baseline)
+		b := o.replicaLevel(r, "arrivals", o.baseline)
 		if !(b > 0) {
 			continue
 		}
@@ -135,7 +135,7 @@ func takenOver(p *plan, o *observations) map[string]float64 {
 		if v := lastOf(up); !(v > 0) {
 			continue
 		}
-		if v := o.replicaLevel(r, "first_tokens", o.late); !math.IsNaN(v) {
+		if v := o.replicaLevel(r, "arrivals", o.window); !math.IsNaN(v) {
 			now, before, left = now+v, before+b, left+1
 		}
 	}

@@ -217,6 +217,9 @@ func (o *observations) replicaLevel(r replica, id string, in promRange) float64 
 		return over(mean(in.of(r.series("itl_sum"))), mean(in.of(r.series("itl_count"))))
 	case "ttft":
 		return over(mean(in.of(r.series("ttft_sum"))), mean(in.of(r.series("first_tokens"))))
+	case "arrivals":
+		// Flow balance: what starts or finishes falls when the replica drowns.
+		return mean(in.of(r.series("finished"))) + max(o.growth(r.series("running"), in)+orZero(o.growth(r.series("waiting"), in)), 0)
 	case "load":
 		running, waiting := mean(in.of(r.series("running"))), mean(in.of(r.series("waiting")))
 		if math.IsNaN(running) {
@@ -225,6 +228,15 @@ func (o *observations) replicaLevel(r replica, id string, in promRange) float64 
 		return running + orZero(waiting)
 	}
 	return mean(in.of(r.series(id)))
+}
+
+// growth is how much a gauge grew each second over a range.
+func (o *observations) growth(v []float64, in promRange) float64 {
+	have := present(in.of(v))
+	if len(have) < 2 {
+		return math.NaN()
+	}
+	return (have[len(have)-1] - have[0]) / (float64(in.len()-1) * o.grid.step.Seconds())
 }
 
 // worst is the replica whose level is farthest above the median of the others, with that factor. Replicas that do not

@@ -136,11 +136,13 @@ func (o *observations) deviatesSince(id string, dir, earliest, active int) (int,
 	return 0, false
 }
 
-// settleOnset finds the run of deviating points at the end of a series, twice: with the points up to before as what was
-// before, then with those up to the run found.
+// settleOnset finds the run of deviating points at the end of a series: with the points up to before as what was before,
+// then with those up to the run found, and so on until that stays. What was taken for before may hold part of a ramp, so
+// a queue that grows for long takes some rounds.
 func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int, bool) {
+	const rounds = 10
 	at := -1
-	for range 2 {
+	for range rounds {
 		have := present(v[:before])
 		if len(have) < minOnsetPoints {
 			return 0, false
@@ -153,6 +155,9 @@ func settleOnset(v []float64, dir int, floor float64, earliest, before int) (int
 		}
 		if at < minOnsetPoints {
 			return 0, false // Off since the data begins: nothing shows that it ever was otherwise.
+		}
+		if at == before {
+			break
 		}
 		before = at
 	}
