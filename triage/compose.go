@@ -69,7 +69,7 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 	r.Chain = chain(o, w, r.Verdict)
 	r.Impact = impact(o, args)
 	r.Notes = e.notes(p, o)
-	r.Panels = e.panels(o, w)
+	r.Panels = e.panels(p, o, w)
 	return r
 }
 
@@ -517,56 +517,6 @@ func (e *Engine) notes(p *plan, o *observations) []Text {
 			word("warning", strings.Join(p.warnings[:min(len(p.warnings), 2)], "; "))))
 	}
 	return out
-}
-
-// panels picks the small charts: the symptom that dates the incident, the best evidence and the trigger.
-func (e *Engine) panels(o *observations, w *weighed) []Panel {
-	const most = 4
-	var out []Panel
-	add := func(id, role string) {
-		x := o.get(id)
-		if len(out) >= most || x.state != Present || x.values == nil {
-			return
-		}
-		for _, have := range out {
-			if have.Signal == id {
-				return
-			}
-		}
-		out = append(out, newPanel(o, x, role))
-	}
-	if len(w.bottlenecks) > 0 {
-		for i, id := range w.bottlenecks[0].cause.Panels {
-			if i < 2 {
-				add(id, "evidence")
-			}
-		}
-	}
-	if len(w.triggers) > 0 && w.triggers[0].cause.Kind != kb.NoTrigger {
-		for i, id := range w.triggers[0].cause.Panels {
-			if i < 1 {
-				add(id, "trigger")
-			}
-		}
-	}
-	for _, id := range []string{"waiting", "ttft", "itl", "running", "generation_tokens"} {
-		add(id, "alert")
-	}
-	return out
-}
-
-// newPanel thins a series to what a small chart can show.
-func newPanel(o *observations, x *observation, role string) Panel {
-	const most = 150
-	stride := max((len(x.values)+most-1)/most, 1)
-	pl := Panel{
-		Signal: x.sig.ID, Title: x.sig.Title, Unit: x.sig.Unit, Role: role,
-		Start: o.grid.start, StepMS: (o.grid.step * time.Duration(stride)).Milliseconds(), Values: []*float64{},
-	}
-	for i := 0; i < len(x.values); i += stride {
-		pl.Values = append(pl.Values, finite(x.values[i]))
-	}
-	return pl
 }
 
 // finite rounds to six significant digits, so that the last bits of a sum do not show, and is nil for unknown values.
