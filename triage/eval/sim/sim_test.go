@@ -1,0 +1,98 @@
+package sim_test
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"vllm-triage/triage/eval/sim"
+	"vllm-triage/triage/kb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// environment chooses what is asked: "all" every scenario of the table with three seeds, "random 1 200" fleets drawn by the
+// seeds 1 to 200, anything else the scenarios whose names match it as a shell pattern. Unset is the fast set.
+const environment = "VLLM_TRIAGE_SIM"
+
+// fast are the scenarios of every run: each bottleneck, and each trigger, on fleets whose runs are short.
+var fast = strings.Fields(`
+	quiet-cap-traffic_surge quiet-cap-config_change quiet-kv-longer_prompts quiet-kv-sampling_n quiet-prefill-prefix_cache_collapse
+	quiet-slow quiet-front quiet-stall quiet-grammar quiet-lora quiet-aborts quiet-calm quiet-calm-busy quiet-calm-bursts quiet-few
+	rag-kv-longer_outputs rag-prefill-longer_prompts rag-lost rag-slow-one rag-uneven rag-stall-one rag-calm-less
+	agents-prefill-traffic_surge agents-kv-config_change agents-slow agents-calm-less
+	reasoning-decode-traffic_surge`)
+
+// The engine must find what binds servers that its rules were not written for. The floors are what it does now less one
+// or two cases, so that one rule that stops holding is noticed.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	list, seeds := sim.Scenarios(), []uint64{1}
+	choice := os.Getenv(environment)
+	words := strings.Fields(choice)
+	switch {
+	case choice == "":
+		list = named(t, list, fast)
+	case choice == "all":
+		seeds = []uint64{1, 2, 3}
+	case words[0] == "random":
+		list = random(t, words[1:])
+	default:
+		list = named(t, list, words)
+	}
+	var sum sim.Result
+	for _, seed := range seeds {
+		res, err := sim.Run(t.Context(), kb.Default(), list, seed)
+		require.NoError(t, err)
+		sum.Answers, sum.Dropped = append(sum.Answers, res.Answers...), append(sum.Dropped, res.Dropped...)
+	}
+	var table bytes.Buffer
+	sum.Write(&table)
+	t.Log("\n" + table.String())
+	s := sum.Score()
+	require.NotZero(t, s.Cases)
+	require.GreaterOrEqual(t, s.AC1, 0.95)
+	require.GreaterOrEqual(t, s.Trigger, 0.92)
+	require.LessOrEqual(t, s.FalseCauses, s.Cases/100)
+	require.LessOrEqual(t, s.ConfidentWrong, s.Cases/50)
+	if choice == "" {
+		require.GreaterOrEqual(t, s.Cases, len(fast)-1, "scenarios of the fast set are no longer clear: %v", sum.Dropped)
+	}
+}
+
+func named(t *testing.T, list []sim.Scenario, patterns []string) []sim.Scenario {
+	t.Helper()
+	var out []sim.Scenario
+	for _, p := range patterns {
+		n := len(out)
+		for _, sc := range list {
+			ok, err := path.Match(p, sc.Name)
+			require.NoError(t, err)
+			if ok {
+				out = append(out, sc)
+			}
+		}
+		require.Greater(t, len(out), n, "no scenario is called %q", p)
+	}
+	return out
+}
+
+func random(t *testing.T, bounds []string) []sim.Scenario {
+	t.Helper()
+	require.Len(t, bounds, 2, "%s=random FROM TO", environment)
+	from, err := strconv.ParseUint(bounds[0], 10, 32)
+	require.NoError(t, err)
+	to, err := strconv.ParseUint(bounds[1], 10, 32)
+	require.NoError(t, err)
+	var out []sim.Scenario
+	for seed := from; seed <= to; seed++ {
+		out = append(out, sim.Random(seed))
+	}
+	return out
+}
