@@ -29,12 +29,12 @@ type exporter struct {
 	now    map[int]bool
 }
 
-func newExporter(model string, replica int) *exporter {
+func newExporter(served string, replica int) *exporter {
 	return &exporter{
-		model: model, index: map[string]int{}, alive: map[int]bool{},
+		model: served, index: map[string]int{}, alive: map[int]bool{},
 		target: []string{
 			"instance", instanceOf(replica), "job", "llm/vllm", "namespace", "llm",
-			"pod", fmt.Sprintf("%s-%d", strings.ToLower(model), replica),
+			"pod", fmt.Sprintf("%s-%d", strings.ToLower(served), replica),
 		},
 	}
 }
