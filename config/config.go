@@ -28,7 +28,7 @@ type Config struct {
 type Server struct {
 	Listen      string `yaml:"listen"`       // host:port of the webhook, the pages and the Slack callbacks.
 	ExternalURL string `yaml:"external_url"` // Where readers reach Listen; empty: messages carry no links to pages.
-	// MetricsListen takes /metrics, /-/healthy and /-/ready to a port of their own, which has no authentication.
+	// MetricsListen takes /metrics and health (/-/healthy, /-/ready, /-/accepting) to a port of their own, without authentication.
 	MetricsListen string `yaml:"metrics_listen,omitempty"`
 	// WebConfigFile is a web configuration of prometheus/exporter-toolkit: TLS, client certificates, users.
 	WebConfigFile string `yaml:"web_config_file,omitempty"`

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 
@@ -22,21 +23,27 @@ func TestPollingReadsAnIndex(t *testing.T) {
 		`SELECT id FROM conversations WHERE state = 'active' AND shown < wanted AND next_at <= 5 AND lease_until <= 5
 			ORDER BY next_at, wanted_at, id LIMIT 1`,
 	} {
-		rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q)
-		require.NoError(t, err)
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
-			plan = append(plan, detail)
-		}
-		require.NoError(t, rows.Err())
-		require.NoError(t, rows.Close())
-		text := strings.Join(plan, "; ")
+		text := plan(t, db, q)
 		require.Contains(t, text, "INDEX", q)
 		if strings.Contains(q, "conversations") {
 			require.Contains(t, text, "conversations_waiting", q)
 		}
 	}
+}
+
+// plan is how SQLite would answer a query.
+func plan(t *testing.T, db *sql.DB, q string) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q)
+	require.NoError(t, err)
+	defer rows.Close()
+	var steps []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+		steps = append(steps, detail)
+	}
+	require.NoError(t, rows.Err())
+	return strings.Join(steps, "; ")
 }

@@ -49,7 +49,7 @@ func openSQLite(ctx context.Context, address string, o Options) (*Store, error) 
 	common := []string{
 		"journal_mode(WAL)", synchronous, "busy_timeout(10000)", "journal_size_limit(67108864)", "temp_store(MEMORY)",
 	}
-	writes := sqliteDB(path, "immediate", append([]string{"auto_vacuum(INCREMENTAL)", "cache_size(-8000)"}, common...))
+	writes := sqliteDB(path, "immediate", append([]string{"auto_vacuum(INCREMENTAL)", "cache_size(-4000)"}, common...))
 	writes.SetMaxOpenConns(1)
 	conn, err := writes.Conn(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func openSQLite(ctx context.Context, address string, o Options) (*Store, error) 
 	if err := quickCheck(ctx, conn); err != nil {
 		return nil, errors.Join(fail("open store "+path, err), conn.Close(), writes.Close())
 	}
-	reads := sqliteDB(path, "deferred", append([]string{"query_only(1)", "cache_size(-2000)"}, common...))
+	reads := sqliteDB(path, "deferred", append([]string{"query_only(1)", "cache_size(-1000)"}, common...))
 	reads.SetMaxOpenConns(readConnections)
 	reads.SetMaxIdleConns(readConnections)
 	d := newSQLiteDialect()

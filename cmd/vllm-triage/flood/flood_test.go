@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -173,9 +174,11 @@ func flood(b *testing.B, t target) {
 	b.Helper()
 	idle := memory(b, t.pid, "VmRSS")
 	send(b, t, time.Second) // Connections, prepared statements.
+	used := processor(b, t.pid)
 	b.ResetTimer()
 	got := send(b, t, *length)
 	b.StopTimer()
+	used = processor(b, t.pid) - used
 	require.Zero(b, got.failed, got.problem)
 	slices.Sort(got.took)
 	at := func(share float64) float64 {
@@ -184,6 +187,8 @@ func flood(b *testing.B, t target) {
 	b.ReportMetric(float64(len(got.took))/length.Seconds(), "webhooks/s")
 	b.ReportMetric(at(0.5), "p50-ms")
 	b.ReportMetric(at(0.99), "p99-ms")
+	// What a webhook costs does not depend on what else the machine does.
+	b.ReportMetric(float64(used.Microseconds())/float64(len(got.took)), "cpu-µs/webhook")
 	b.ReportMetric(idle, "idle-MB")
 	b.ReportMetric(memory(b, t.pid, "VmHWM"), "peak-MB")
 	b.ReportMetric(0, "ns/op") // Says nothing here.
@@ -314,4 +319,21 @@ func memory(tb testing.TB, pid int, name string) float64 {
 	}
 	tb.Fatalf("no %s in /proc/%d/status", name, pid)
 	return 0
+}
+
+// processor is the processor time that a process has used, in steps of 10 ms.
+func processor(tb testing.TB, pid int) time.Duration {
+	tb.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	require.NoError(tb, err)
+	// After the name, which may hold anything, come the state and eleven others before utime and stime.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	require.Greater(tb, len(fields), 12)
+	var ticks time.Duration
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		require.NoError(tb, err)
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
 }

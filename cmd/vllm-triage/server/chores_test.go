@@ -140,6 +140,9 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Contains(t, answer, "unavailable")
 	require.NotContains(t, answer, "canary")
+	// The chat is no reason to keep alerts out: they are taken, and told when it is back.
+	status, _ = w.get("/-/accepting")
+	require.Equal(t, http.StatusOK, status)
 	// A limit, or a channel that refuses, is a sign of life.
 	w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Error: "not_in_channel"})
 	w.notify(alert{name: "TTFT", start: 5 * time.Minute})
@@ -149,6 +152,9 @@ func TestReadiness(t *testing.T) {
 
 	w.server.Drain()
 	status, answer = ready()
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Equal(t, "shutting down\n", answer)
+	status, answer = w.get("/-/accepting")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, "shutting down\n", answer)
 	status, _ = w.get("/-/healthy")

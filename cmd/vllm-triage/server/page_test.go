@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -58,13 +59,14 @@ func TestLinksOfMessages(t *testing.T) {
 	address := w.link("open_incident")
 	status, _ := w.get("/", html)
 	require.Equal(t, http.StatusUnauthorized, status)
-	grant := address[strings.Index(address, "?"):]
+	path, grant, _ := strings.Cut(address, "?")
+	grant = "?" + grant
 	for _, other := range []string{"/", "/incidents", "/metrics", "/api/v1/incidents", "/incidents/other"} {
 		status, _ = w.get(other+grant, html)
 		require.Equal(t, http.StatusUnauthorized, status, other)
 	}
 	for _, tampered := range []string{
-		strings.Replace(address, "expires=1", "expires=2", 1), address[:len(address)-1] + "x", strings.Split(address, "?")[0],
+		strings.Replace(address, "expires=1", "expires=2", 1), address[:len(address)-1] + "x", path,
 		strings.Replace(address, "signature=", "signature=&x=", 1),
 	} {
 		status, _ = w.get(tampered, html)
@@ -97,7 +99,7 @@ func TestEveryLinkOfThePageWorks(t *testing.T) {
 		for _, m := range regexp.MustCompile(`(?:href|src)="(/[^"#]*)`).FindAllStringSubmatch(page, -1) {
 			next := strings.ReplaceAll(m[1], "&amp;", "&")
 			// The list and the index of runbooks are for those who may see everything.
-			if path := strings.Split(next, "?")[0]; path != "/" && path != "/incidents" && path != "/runbooks" {
+			if path, _, _ := strings.Cut(next, "?"); path != "/" && path != "/incidents" && path != "/runbooks" {
 				queue = append(queue, next)
 			}
 		}
@@ -133,7 +135,7 @@ func TestForms(t *testing.T) {
 	path, grant, _ := strings.Cut(address, "?")
 	_, page := w.get(address, html)
 	send := func(what, token string, values url.Values, with ...func(*http.Request)) (int, http.Header) {
-		values = cloneValues(values)
+		values = maps.Clone(values)
 		values.Set(web.FieldToken, token)
 		status, _, h := w.do(http.MethodPost, path+"/"+what+"?"+grant, values.Encode(), append(with, form)...)
 		return status, h
@@ -177,14 +179,6 @@ func TestForms(t *testing.T) {
 	w.pass(time.Minute)
 	require.Contains(t, w.replies(notify.KindNote)[0], "helped")
 	require.Contains(t, w.replies(notify.KindNote)[0], "it did")
-}
-
-func cloneValues(v url.Values) url.Values {
-	out := url.Values{}
-	for k, x := range v {
-		out[k] = x
-	}
-	return out
 }
 
 // A re-check asks the same questions again: what they read then and read now stays with the incident and is told in its

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/alertmanager/template"
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/notify"
@@ -70,25 +72,24 @@ func load(t *testing.T, name string) (replayed, []recorded) {
 func resolvedAfter(t *testing.T, webhooks []recorded, later time.Duration) []recorded {
 	t.Helper()
 	at := webhooks[len(webhooks)-1].at.Add(later)
-	firing := map[string]map[string]any{}
-	var frame map[string]any
+	ended := map[string]template.Alert{}
+	var frame triage.Payload
 	for _, w := range webhooks {
-		var p map[string]any
-		require.NoError(t, json.Unmarshal(w.body, &p))
+		p, err := triage.ParsePayload(w.body)
+		require.NoError(t, err)
 		frame = p
-		for _, x := range p["alerts"].([]any) {
-			a := x.(map[string]any)
-			firing[a["fingerprint"].(string)] = a
+		for _, a := range p.Alerts {
+			ended[a.Fingerprint] = a
 		}
 	}
-	var alerts []any
-	for _, a := range firing {
-		if a["status"] == "firing" {
-			a["status"], a["endsAt"] = "resolved", at.Add(-10*time.Second)
+	frame.Alerts, frame.Status = nil, triage.StatusResolved
+	for _, fingerprint := range slices.Sorted(maps.Keys(ended)) {
+		a := ended[fingerprint]
+		if a.Status == triage.StatusFiring {
+			a.Status, a.EndsAt = triage.StatusResolved, at.Add(-10*time.Second)
 		}
-		alerts = append(alerts, a)
+		frame.Alerts = append(frame.Alerts, a)
 	}
-	frame["alerts"], frame["status"] = alerts, "resolved"
 	body, err := json.Marshal(frame)
 	require.NoError(t, err)
 	return append(slices.Clone(webhooks), recorded{body, at})

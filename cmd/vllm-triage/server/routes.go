@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"regexp"
@@ -26,6 +27,7 @@ func (s *Server) routes() *echo.Echo {
 	e.POST("/webhook/alertmanager", s.webhook)
 	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
 	e.GET("/-/ready", s.ready)
+	e.GET("/-/accepting", s.accepting)
 	e.POST("/-/reload", s.reloadNow)
 	e.GET("/-/log-level", s.logLevel)
 	e.PUT("/-/log-level", s.logLevel)
@@ -137,22 +139,38 @@ func (s *Server) SideHandler() http.Handler {
 	e.HTTPErrorHandler = s.onError
 	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
 	e.GET("/-/ready", s.ready)
+	e.GET("/-/accepting", s.accepting)
 	if s.gather != nil {
 		e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{})))
 	}
 	return e
 }
 
-// ready says whether the service takes webhooks now.
-func (s *Server) ready(c echo.Context) error {
+// accepting says whether the service takes webhooks now. Probes and load balancers ask this: it depends on nothing but the
+// store, so that an outage of the chat keeps no alert out; what is taken meanwhile is told when the chat is back.
+func (s *Server) accepting(c echo.Context) error {
+	if problem := s.intakeProblem(c.Request().Context()); problem != "" {
+		return c.String(http.StatusServiceUnavailable, problem+"\n")
+	}
+	return c.String(http.StatusOK, "accepting\n")
+}
+
+// intakeProblem says why webhooks are not taken; empty when they are.
+func (s *Server) intakeProblem(ctx context.Context) string {
 	if s.draining.Load() {
-		return c.String(http.StatusServiceUnavailable, "shutting down\n")
+		return "shutting down"
 	}
-	if err := s.pingStore(c.Request().Context()); err != nil {
+	if err := s.pingStore(ctx); err != nil {
 		s.log.Warn("store is not ready", zap.Error(err))
-		return c.String(http.StatusServiceUnavailable, "the store cannot be written\n")
+		return "the store cannot be written"
 	}
-	if problem := cmp.Or(s.chatProblem(), s.socketProblem()); problem != "" {
+	return ""
+}
+
+// ready says whether the service does all of its work: takes webhooks and gets through to the chat.
+func (s *Server) ready(c echo.Context) error {
+	problem := cmp.Or(s.intakeProblem(c.Request().Context()), s.chatProblem(), s.socketProblem())
+	if problem != "" {
 		return c.String(http.StatusServiceUnavailable, problem+"\n")
 	}
 	return c.String(http.StatusOK, "ready\n")

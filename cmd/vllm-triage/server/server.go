@@ -44,8 +44,9 @@ type Server struct {
 
 	echo     *echo.Echo
 	draining atomic.Bool
-	wake     chan struct{} // News for the worker.
-	tell     chan struct{} // News for the deliverer.
+	guard    atomic.Pointer[string] // The web configuration that guards the listener; nil: none does.
+	wake     chan struct{}          // News for the worker.
+	tell     chan struct{}          // News for the deliverer.
 	chat     chatHealth
 	disk     storeHealth
 	sweeping sweeping
@@ -209,6 +210,7 @@ func (s *Server) listen(web *http.Server, l net.Listener) error {
 	if file == "" {
 		return web.Serve(l)
 	}
+	s.guard.Store(&file)
 	systemd := false
 	return toolkit.Serve(l, web, &toolkit.FlagConfig{WebConfigFile: &file, WebSystemdSocket: &systemd},
 		slog.New(zapslog.NewHandler(s.log.Core())))

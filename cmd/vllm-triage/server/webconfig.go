@@ -43,15 +43,19 @@ func CheckWebConfig(file string) error {
 }
 
 // verified says whether the listener's web configuration has checked who asks: by a client certificate, or by a password,
-// without which it lets nobody through while it knows users. The file is read on each request, as the listener does: it may
-// have changed.
+// without which it lets nobody through while it knows users. It asks the file that the listener was started with, and on each
+// request, as the listener does: the content may have changed, while a file that was configured later guards nothing yet.
 func (s *Server) verified(r *http.Request) bool {
+	file := s.guard.Load()
+	if file == nil {
+		return false
+	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
 	}
 	if _, _, ok := r.BasicAuth(); !ok {
 		return false
 	}
-	c, err := readWebConfig(s.Parts().Config.Server.WebConfigFile)
+	c, err := readWebConfig(*file)
 	return err == nil && len(c.Users) > 0
 }
