@@ -207,9 +207,10 @@ func (d *demo) config(base, prom, api string) (cfg *config.Config, secret string
 	_, _ = rand.Read(b[:]) // Never fails: crypto/rand ends the program instead.
 	secret = hex.EncodeToString(b[:])
 	token, channel, apiURL := "xoxb-demo", fakeslack.DefaultChannel, api+"/api/" //nolint:gosec // Of a Slack that is none.
+	signing := secret // It makes the card show its buttons, as a real one does.
 	if d.token != "" {
 		token, apiURL = d.token, "https://slack.com/api/" //nolint:gosec // The user's own, from a flag.
-		channel = d.channel
+		channel, signing = d.channel, "" // Slack does not reach this process: buttons would not work.
 	}
 	text := fmt.Sprintf(`
 server: {listen: %q, external_url: %q}
@@ -217,12 +218,20 @@ webhook: {bearer_token: %q}
 pages: {links: true}
 storage: "sqlite:demo.db"
 prometheus: {url: %q}
-slack: {bot_token: %q, api_url: %q, channel: %q, language: %q}
+slack: {bot_token: %q, api_url: %q, channel: %q, language: %q%s}
 links: {prometheus: %q}
 triage: {debounce: 0s}
-`, "127.0.0.1:9099", base, secret, prom, token, apiURL, channel, d.lang, prom)
+`, "127.0.0.1:9099", base, secret, prom, token, apiURL, channel, d.lang, interactive(signing), prom)
 	cfg, err = config.Parse([]byte(text), "", config.NoEnv)
 	return cfg, secret, err
+}
+
+// interactive is what the configuration of Slack has beside the rest when buttons work.
+func interactive(signing string) string {
+	if signing == "" {
+		return ""
+	}
+	return fmt.Sprintf(", signing_secret: %q", signing)
 }
 
 func (d *demo) service(ctx context.Context, cfg *config.Config, st *store.Store, clock *demoClock) (*server.Server, error) {
