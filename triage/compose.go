@@ -17,6 +17,8 @@ const (
 	maxHypotheses = 6
 	// sure and likely are the probabilities from which a cause is named with and without reservation.
 	sure, likely = 0.6, 0.4
+	// mostOfCalm is the share of its key evidence that must be known for calm.
+	mostOfCalm = 0.66
 	// mostKnown is the share of its key evidence that must be known for a cause that is only likely.
 	mostKnown = 0.8
 )
@@ -348,7 +350,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 	}
 	quiet := top.cause.Kind == kb.Quiet
 	// A server that makes no token is calm only when it is known that nobody waits for one.
-	if quiet && top.probability >= likely && top.coverage >= 0.5 && !top.contradicted() && o.get("stalled").state == Present {
+	if quiet && top.probability >= likely && top.coverage >= mostOfCalm && !top.contradicted() && o.get("stalled").state == Present {
 		return NoBottleneck, nil
 	}
 	rival := scored{}
@@ -359,7 +361,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 	case quiet: // Calm that most of its evidence does not support is no finding.
 	case top.probability >= sure && top.families >= 1:
 		return CauseFound, nil
-	case top.probability >= likely && top.probability >= 2*rival.probability && top.coverage >= mostKnown:
+	case top.probability >= likely && top.probability >= 2*rival.probability && top.coverage >= mostKnown && !top.contradicted():
 		return CauseFound, nil
 	}
 	b := &Blocked{}

@@ -1,8 +1,10 @@
 package triage
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"vllm-triage/promq"
 	"vllm-triage/triage/kb"
@@ -244,6 +246,9 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 			x.scalar = f(p, o)
 			if x.scalar == nil {
 				x.state, x.why = Absent, "what it is computed from has too few values"
+				if err := cmp.Or(p.unlabelled, o.loraErr); err != nil && (p.unlabelled != nil || strings.HasPrefix(id, "lora_")) {
+					x.state, x.why = Failed, failure(err)
+				}
 			}
 		}
 		o.all[id] = x

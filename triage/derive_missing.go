@@ -122,7 +122,7 @@ func lastOf(v []float64) float64 { return at(v, len(v)-1) }
 // missing one most likely serves on and only its scrape fails (field case FC-73).
 func takenOver(p *plan, o *observations) map[string]float64 {
 	gone := replicasGone(p, o)
-	if gone == nil || gone["level"] < 1 || o.baseline.len() == 0 {
+	if gone == nil || gone["level"] < 1 || o.baseline.len() == 0 || o.lasts(o.window) < p.rate+2*p.scrape {
 		return nil
 	}
 	var now, before, left float64

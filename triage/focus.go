@@ -30,12 +30,18 @@ func (e *Engine) focus(p *plan, o *observations, whole *weighed) (*observations,
 	switch {
 	case top.cause.Kind == kb.Quiet || top.probability < likely:
 		return nil, nil
-	case fleet.cause.Place == "replicas" && fleet.probability >= likely:
+	case fleet.cause.Place == "replicas" && fleet.probability >= likely && !o.ownFault(fleet.cause):
 		return nil, nil // Down, or drowned by its router: that is about replicas already.
 	case fleet.cause.Kind != kb.Quiet && fleet.probability >= sure && fleet.score >= top.score:
 		return nil, nil
 	}
 	return own, w
+}
+
+// ownFault says that the busiest replica is given no more requests than its peers: what fills it is its own.
+func (o *observations) ownFault(c kb.Cause) bool {
+	const even = 1.3
+	return c.Where == "load" && o.feature("replica_arrival_skew", "level") < even
 }
 
 // outlier is the replica that is farthest above both its own baseline and its peers.
@@ -58,7 +64,7 @@ func (o *observations) outlier() (replica, bool) {
 // strangeness is how much a replica stands out, by the signal in which it does so most.
 func (o *observations) strangeness(r replica) float64 {
 	most := 0.0
-	for _, id := range []string{"load", "kv_usage", "itl", "ttft"} {
+	for _, id := range []string{"load", "kv_usage", "itl", "ttft", "abandoned"} {
 		past, peers := o.excess(r, id, false), o.excess(r, id, true)
 		if x := min(past, peers); x > most { // NaN compares false: unknown does not stand out.
 			most = x

@@ -16,6 +16,9 @@ type loraUse struct {
 	slots    float64 // max_lora; 0 when unknown.
 }
 
+// loraNames matches the gauge that lists adapters, in vLLM's and in Ray's spelling.
+const loraNames = `{__name__=~"vllm:lora_requests_info|vllm_lora_requests_info|ray_vllm_lora_requests_info"}`
+
 // readLora reads which adapters were in use in the incident and in the baseline.
 func (e *Engine) readLora(ctx context.Context, log *queryLog, p *plan, o *observations) {
 	if len(p.targetKeys) == 0 {
@@ -31,12 +34,15 @@ func (e *Engine) readLora(ctx context.Context, log *queryLog, p *plan, o *observ
 func (e *Engine) loraIn(ctx context.Context, log *queryLog, p *plan, o *observations, in promRange) loraUse {
 	var use loraUse
 	keys := joinNames(p.targetKeys)
-	const info = "vllm:lora_requests_info"
 	from, to := o.time(in.from), o.time(max(in.to-1, in.from))
 	expr := fmt.Sprintf(
 		"topk(50, max by (running_lora_adapters, waiting_lora_adapters, max_lora) (%s and on (%s) last_over_time(%s[%s])) > %d)",
-		info, keys, e.selector(p.anchor, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
-	v, ok := log.instant(ctx, "lora", expr, to).value.(model.Vector)
+		loraNames, keys, e.selector(p.anchor, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
+	a := log.instant(ctx, "lora", expr, to)
+	if a.err != nil {
+		o.loraErr = a.err
+	}
+	v, ok := a.value.(model.Vector)
 	if !ok || len(v) == 0 {
 		return use
 	}

@@ -53,6 +53,7 @@ type observations struct {
 	configErr, configBeforeErr error
 	pool                       kvPool
 	lora, loraBefore           loraUse
+	loraErr                    error
 	absence                    absence
 	noUp                       bool // The up of the targets is not stored; see standInForUp.
 }
@@ -96,6 +97,9 @@ func (o *observations) index(t time.Time) int {
 
 // points returns how many grid steps a duration spans, at least 1.
 func (o *observations) points(d time.Duration) int { return max(int(d/o.grid.step), 1) }
+
+// lasts is how much time a range covers.
+func (o *observations) lasts(r promRange) time.Duration { return time.Duration(r.len()) * o.grid.step }
 
 // span turns a range into moments.
 func (o *observations) span(r promRange) Span {

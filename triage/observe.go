@@ -72,12 +72,27 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 // read asks for one signal over the whole grid.
 func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *observation {
 	x := &observation{sig: s, expr: e.expression(p, s, nil)}
+	if x.expr == "" && s.Scope == "target" && p.unlabelled != nil {
+		x.state, x.why = Failed, "which targets these are could not be asked: "+failure(p.unlabelled)
+		return x
+	}
 	if x.expr == "" || e.spared(p, s) {
 		x.state, x.why = Absent, "no such metric in this scope"
 		return x
 	}
 	_, _, x.estimate = e.existing(p, s)
 	e.fetch(ctx, log, p, x)
+	for i := 0; i < len(s.Fallback) && (x.state == Failed || x.state == Stale) && p.discovery == nil && ctx.Err() == nil; i++ {
+		other := s
+		other.Names, other.Read, other.Fallback = s.Fallback[i].Names, s.Fallback[i].Read, nil
+		y := &observation{sig: s, expr: e.expression(p, other, nil), estimate: s.Fallback[i].Estimate}
+		if y.expr == "" || y.expr == x.expr {
+			continue
+		}
+		if e.fetch(ctx, log, p, y); y.state == Present {
+			return y
+		}
+	}
 	return x
 }
 

@@ -41,6 +41,8 @@ type plan struct {
 	// rows is how many series the anchor had at most, replicas times engines; 0 when unknown. sampled is one of them.
 	rows    int
 	sampled Place
+	// unlabelled is why nobody knows by which labels targets and replicas are told apart; nil when they are known.
+	unlabelled error
 	// focus holds the instances that the alerts name, sorted.
 	focus []string
 	// asked, failed and partial count the requests to Prometheus, those without and those with an incomplete answer.
@@ -246,6 +248,7 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan, sel string) {
 	window := promDuration(e.opts.LookBack + p.end.Sub(p.active))
 	a := log.instant(ctx, "sample", fmt.Sprintf("topk(1, last_over_time(%s[%s]))", sel, window), p.end)
+	p.unlabelled = a.err
 	vec, ok := a.value.(model.Vector)
 	if !ok || len(vec) == 0 {
 		return

@@ -217,6 +217,13 @@ func (o *observations) replicaLevel(r replica, id string, in promRange) float64 
 		return over(mean(in.of(r.series("itl_sum"))), mean(in.of(r.series("itl_count"))))
 	case "ttft":
 		return over(mean(in.of(r.series("ttft_sum"))), mean(in.of(r.series("first_tokens"))))
+	case "abandoned":
+		started := mean(in.of(r.series("first_tokens")))
+		if !(started > 0.05) {
+			return math.NaN()
+		}
+		growth := max(o.growth(r.series("running"), in), 0)
+		return min(max((started-mean(in.of(r.series("finished")))-growth)/started, 0), 1)
 	case "arrivals":
 		// Flow balance: what starts or finishes falls when the replica drowns.
 		return mean(in.of(r.series("finished"))) + max(o.growth(r.series("running"), in)+orZero(o.growth(r.series("waiting"), in)), 0)

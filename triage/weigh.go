@@ -25,6 +25,10 @@ const (
 	undecided = 0.55
 	// explained is what a likely parent takes from the score of its consequence.
 	explained = 2.0
+	// shortBaseline is the length of a baseline below which nothing is sure: what was before may be the fault's own begin.
+	shortBaseline = 75 * time.Second
+	// slowScrape is the scrape interval from which a young incident has only a few points.
+	slowScrape = 30 * time.Second
 	// refuted is the score of a cause whose hard condition does not hold.
 	refuted = -6
 )
@@ -111,9 +115,9 @@ func (w *weighed) temper(p *plan, o *observations) {
 	if len(w.bottlenecks) > 0 {
 		switch w.bottlenecks[0].cause.Kind {
 		case kb.Quiet:
-			// Calm is said by data: a firing alert and one or two samples since are not enough of it.
-			n := o.window.len()
-			w.tooFew = p.in.Status == StatusFiring && (n < 2 || n < 3 && p.scrape >= 30*time.Second)
+			// Calm is said by data: until a rate window and a scrape have passed since the onset of a firing alert, every rate
+			// still holds what was before.
+			w.tooFew = p.in.Status == StatusFiring && o.lasts(o.window) < p.rate+p.scrape
 		case kb.Saturation:
 			// Without a before, what is full may always have been so.
 			w.noBefore = o.baseline.len() == 0 && w.bottlenecks[0].coverage < 1
@@ -122,6 +126,9 @@ func (w *weighed) temper(p *plan, o *observations) {
 		if w.tooFew || w.noBefore {
 			limit = min(limit, undecided)
 		}
+	}
+	if thin := o.lasts(o.baseline); thin > 0 && thin < shortBaseline || p.scrape >= slowScrape && o.lasts(o.window) < p.rate+p.scrape {
+		limit = min(limit, reserved)
 	}
 	scale := func(list []scored) (lost float64) {
 		if len(list) == 0 || list[0].probability <= limit {
