@@ -147,7 +147,8 @@ type Triage struct {
 
 // Links are addresses that messages lead to. They are shown, never fetched.
 type Links struct {
-	Prometheus string `yaml:"prometheus,omitempty"` // Where readers reach Prometheus.
+	// Prometheus is where readers reach Prometheus, or a URL with {query} or {query_json} in it as below.
+	Prometheus string `yaml:"prometheus,omitempty"`
 	// GrafanaExplore is a URL with {query}, {query_json}, {from} and {to} in it.
 	GrafanaExplore string `yaml:"grafana_explore,omitempty"`
 }

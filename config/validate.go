@@ -289,7 +289,7 @@ func (c *Config) validateTriage(p *problems) {
 
 func (c *Config) validateLinks(p *problems) {
 	if c.Links.Prometheus != "" {
-		p.link("links.prometheus", c.Links.Prometheus)
+		p.link("links.prometheus", strings.NewReplacer("{", "", "}", "").Replace(c.Links.Prometheus))
 	}
 	if g := c.Links.GrafanaExplore; g != "" {
 		p.link("links.grafana_explore", strings.NewReplacer("{", "", "}", "").Replace(g))

@@ -59,10 +59,14 @@ func runbookURL(base, cause, incident, language string) string {
 	return httpURL(address)
 }
 
-// prometheusURL opens a query as a graph that ends at end. The old path /graph works in Prometheus 2, 3 and Thanos.
+// prometheusURL opens a query as a graph that ends at end. The old path /graph works in Prometheus 2, 3 and Thanos; other pages
+// are reached by a template as for Grafana.
 func prometheusURL(base, query string, width time.Duration, end time.Time) string {
 	if base == "" || query == "" {
 		return ""
+	}
+	if strings.Contains(base, "{query") {
+		return grafanaURL(base, query, end.Add(-width), end)
 	}
 	q := url.Values{}
 	q.Set("g0.expr", query)

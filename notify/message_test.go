@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +298,35 @@ func TestClean(t *testing.T) {
 	} {
 		require.Equal(t, want, notify.Clean(in, 10), "%q", in)
 	}
+}
+
+func TestLinksToPrometheusMayBeATemplate(t *testing.T) {
+	t.Parallel()
+	o := notifytest.Options("en")
+	o.PrometheusURL = "https://vm.example.org/vmui/?g0.expr={query}&g0.end={to}"
+	m := notify.NewMessage(notifytest.KVLongerOutputs(), o)
+	u, err := url.Parse(m.Links.Prometheus)
+	require.NoError(t, err)
+	require.Equal(t, "vm.example.org", u.Host)
+	require.Equal(t, m.Queries[0].PromQL, u.Query().Get("g0.expr"))
+	require.Equal(t, strconv.FormatInt(notifytest.Now().UnixMilli(), 10), u.Query().Get("g0.end"))
+	require.Equal(t, m.Links.Prometheus, m.Queries[0].URL)
+}
+
+func TestNewAlertsAreNamed(t *testing.T) {
+	t.Parallel()
+	r := notifytest.KVLongerOutputs()
+	o := notifytest.Options("en")
+	require.NotContains(t, notify.NewMessage(r, o).AlertsText, "new", "all are, at first")
+	before := r
+	before.Incident.Alerts = r.Incident.Alerts[:1]
+	o.Previous = &before
+	require.Equal(t, "3 alerts fire, 2 of them new (VLLMPreempting, VLLMHighTTFT): VLLMQueueGrowing, VLLMPreempting, VLLMHighTTFT",
+		notify.NewMessage(r, o).AlertsText)
+	o.Language = "ko"
+	require.Contains(t, notify.NewMessage(r, o).AlertsText, "알림 3건 발생 중, 신규 2건(VLLMPreempting, VLLMHighTTFT)")
+	o.Previous = &r
+	require.NotContains(t, notify.NewMessage(r, o).AlertsText, "신규")
 }
 
 func TestNote(t *testing.T) {

@@ -18,7 +18,7 @@ type Options struct {
 	Location *time.Location
 	// BaseURL is where readers reach this service, for example "https://triage.example.org". Empty: no links to it.
 	BaseURL string
-	// PrometheusURL is where readers reach Prometheus. Empty: no links to it.
+	// PrometheusURL is where readers reach Prometheus, or a link with {query} in it as in GrafanaExplore. Empty: no links to it.
 	PrometheusURL string
 	// GrafanaExplore is a link with {query}, {query_json}, {from} and {to} in it; see GrafanaExplore.
 	GrafanaExplore string

@@ -12,6 +12,9 @@ import (
 // maxAlertNames is how many alert names the card spells out.
 const maxAlertNames = 5
 
+// maxNew is how many new alerts are named; they are all counted.
+const maxNew = 3
+
 // maxAlertEvents is how many alerts the timeline tells one by one.
 const maxAlertEvents = 40
 
@@ -33,6 +36,9 @@ func (b *builder) alertsText() string {
 	if firing > 0 {
 		counts = append(counts, b.words.Count("ui.alerts.firing", firing))
 	}
+	if names := b.newAlerts(); len(names) > 0 {
+		counts = append(counts, b.words.Count("ui.alerts.new", len(names), "names", strings.Join(names[:min(len(names), maxNew)], ", ")))
+	}
 	if resolved > 0 {
 		counts = append(counts, b.words.Count("ui.alerts.resolved", resolved))
 	}
@@ -40,6 +46,28 @@ func (b *builder) alertsText() string {
 		counts = append(counts, b.words.Count("ui.alerts.truncated", n))
 	}
 	return b.words.Fill("ui.alerts.named", "counts", strings.Join(counts, ", "), "names", b.alertNames())
+}
+
+// newAlerts names the alerts that fire and that the report before did not have, each as often as there are of it. The first
+// report has none: there all are.
+func (b *builder) newAlerts() []string {
+	if b.o.Previous == nil || b.r.Incident.Status == triage.StatusResolved {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, a := range b.o.Previous.Incident.Alerts {
+		known[a.Fingerprint] = true
+	}
+	var names []string
+	for _, a := range b.r.Incident.Alerts {
+		if a.Status == triage.StatusFiring && !known[a.Fingerprint] {
+			names = append(names, Clean(a.Name, maxName))
+		}
+	}
+	if len(names) == len(b.r.Incident.Alerts) {
+		return nil
+	}
+	return names
 }
 
 func (b *builder) alertNames() string {

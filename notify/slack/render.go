@@ -74,6 +74,7 @@ func (p *page) card(m notify.Message, v View) {
 	p.lead(m)
 	p.facts(m)
 	p.compare(m.Compare)
+	p.glance(m)
 	p.steps(m)
 	p.rivals(m)
 	firing := ""
@@ -170,6 +171,25 @@ func (p *page) compare(rows []notify.Compare) {
 		items = append(items, (&line{}).text(r.Label+": "+r.During+" → ").bold(r.Now))
 	}
 	p.list(p.words.Text("ui.label.compare"), slackgo.RTEListBullet, items, 1200)
+}
+
+// The card draws as many panels as say it: what alerted and what explains it best. A line of so many characters leaves room
+// for the words beside it on a phone.
+const (
+	glanced    = 2
+	glanceWide = 12
+)
+
+// glance draws the most telling panels as lines of text, for those who decide on a phone whether to open the thread.
+func (p *page) glance(m notify.Message) {
+	if m.Verdict == triage.NoBottleneck || len(m.Compare) > 0 { // Then and now says more.
+		return
+	}
+	var rows []*line
+	for _, panel := range m.Panels[:min(len(m.Panels), glanced)] {
+		rows = append(rows, (&line{}).code(notify.Sparkline(panel.Values, glanceWide)).text("  "+panel.Label+"  ").bold(panel.Reading))
+	}
+	p.paragraph(rows...)
 }
 
 func (p *page) steps(m notify.Message) {
