@@ -198,10 +198,14 @@ func TestExtremes(t *testing.T) {
 
 func BenchmarkChart(b *testing.B) {
 	r := notifytest.KVLongerOutputs()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := chart.PNG(r, options); err != nil {
-			b.Fatal(err)
-		}
+	for _, language := range locale.Languages() {
+		b.Run(language, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := chart.PNG(r, chart.Options{Language: language}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

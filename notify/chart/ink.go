@@ -50,44 +50,49 @@ func roleInk(role string) color.RGBA {
 //go:embed hangul.otf
 var hangul []byte
 
-// typefaces are the fonts of all pictures.
-type typefaces struct{ regular, bold, korean *opentype.Font }
+// The fonts are parsed once and when they are needed; they are embedded and a test finds broken ones.
+var (
+	regular = sync.OnceValue(func() *opentype.Font { return parse(goregular.TTF) })
+	bold    = sync.OnceValue(func() *opentype.Font { return parse(gobold.TTF) })
+	korean  = sync.OnceValue(func() *opentype.Font { return parse(hangul) })
+)
 
-// fonts are parsed once; they are embedded and a test finds broken ones.
-var fonts = sync.OnceValue(func() typefaces {
-	parse := func(ttf []byte) *opentype.Font {
-		f, err := opentype.Parse(ttf)
-		if err != nil {
-			panic(err)
-		}
-		return f
+func parse(ttf []byte) *opentype.Font {
+	f, err := opentype.Parse(ttf)
+	if err != nil {
+		panic(err)
 	}
-	return typefaces{parse(goregular.TTF), parse(gobold.TTF), parse(hangul)}
-})
+	return f
+}
 
 // pen writes text of one size. It is not safe for concurrent use.
 type pen struct {
-	faces [2]font.Face // The first that has a character writes it.
-	fonts [2]*sfnt.Font
+	size  float64
+	fonts [2]func() *opentype.Font // The first that has a character writes it.
+	made  [2]font.Face
 	buf   sfnt.Buffer
 }
 
-func newPen(latin, korean *opentype.Font, size float64) *pen {
-	p := &pen{fonts: [2]*sfnt.Font{latin, korean}}
-	for i, f := range p.fonts {
-		face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size * density, DPI: 72, Hinting: font.HintingFull})
+func newPen(latin func() *opentype.Font, size float64) *pen {
+	return &pen{size: size, fonts: [2]func() *opentype.Font{latin, korean}}
+}
+
+// face is one of the fonts in the pen's size.
+func (p *pen) face(i int) font.Face {
+	if p.made[i] == nil {
+		face, err := opentype.NewFace(p.fonts[i](), &opentype.FaceOptions{Size: p.size * density, DPI: 72, Hinting: font.HintingFull})
 		if err != nil {
 			panic(err) // Only for sizes that are not positive.
 		}
-		p.faces[i] = face
+		p.made[i] = face
 	}
-	return p
+	return p.made[i]
 }
 
 // which is the font that has a character.
 func (p *pen) which(r rune) (int, bool) {
 	for i, f := range p.fonts {
-		if glyph, err := f.GlyphIndex(&p.buf, r); err == nil && glyph != 0 {
+		if glyph, err := f().GlyphIndex(&p.buf, r); err == nil && glyph != 0 {
 			return i, true
 		}
 	}
@@ -107,13 +112,13 @@ func (p *pen) stretches(s string) []stretch {
 	for at, r := range s {
 		if i, _ := p.which(r); i != current {
 			if at > begin {
-				out = append(out, stretch{p.faces[current], s[begin:at]})
+				out = append(out, stretch{p.face(current), s[begin:at]})
 			}
 			begin, current = at, i
 		}
 	}
 	if begin < len(s) {
-		out = append(out, stretch{p.faces[current], s[begin:]})
+		out = append(out, stretch{p.face(current), s[begin:]})
 	}
 	return out
 }

@@ -46,12 +46,11 @@ type plot struct {
 }
 
 func newPlot(r triage.Report, panels []triage.Panel, o Options) *plot {
-	f := fonts()
 	p := &plot{
 		raster: &vector.Rasterizer{},
 		r:      r, panels: panels, zone: o.Location, f: format.New(o.Language, o.Location, r.GeneratedAt),
 		words: locale.For(o.Language),
-		small: newPen(f.regular, f.korean, 11), normal: newPen(f.regular, f.korean, 12.5), bold: newPen(f.bold, f.korean, 12.5),
+		small: newPen(regular, 11), normal: newPen(regular, 12.5), bold: newPen(bold, 12.5),
 	}
 	p.start, p.end = extent(panels)
 	widest := 0
