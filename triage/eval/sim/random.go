@@ -27,6 +27,19 @@ func Random(seed uint64) Scenario {
 	s.ramp = min(f(0, 0, 0, 2, 8, 20), s.ask*0.7)
 	s.wave, s.spread, s.random = f(0, 0.1, 0.2), f(0.2, 0.6, 1), rng.IntN(2) == 0
 	s.budget = int(f(2048, 4096, 8192, 16384))
+	// What may be in use without being at fault.
+	if s.prompt > 200 && rng.IntN(3) == 0 {
+		s.hit = 0.3 + 0.6*rng.Float64()
+	}
+	if rng.IntN(6) == 0 {
+		s.adapters = 2 + rng.IntN(4)
+	}
+	if rng.IntN(6) == 0 {
+		s.grammars = 0.3
+	}
+	if rng.IntN(8) == 0 {
+		s.samples = 3
+	}
 	for s.running > 2 && s.prefillUse() > 0.4 {
 		s.running *= 0.8 // Prompts would fill the steps in calm already.
 	}

@@ -21,6 +21,10 @@ type shape struct {
 	budget         int
 	room           float64 // Limits against what runs in calm; 0 is 1.4.
 	push           float64 // How far a fault goes beyond the limit, as a factor; 0 is 1.9.
+	hit            float64 // Share of prompts that is a common prefix.
+	adapters       int     // LoRA adapters in use, of eight slots; 0 is no LoRA.
+	grammars       float64 // Share of requests that bring a grammar which compiles quickly.
+	samples        int     // Sequences per request.
 	terse          float64 // Prompt tokens for each token of an answer where prefill is to bind; 0 is 40.
 	slowed         float64 // How many times as long a slow device takes; 0 is 2.6.
 	used           float64 // Share of the step time that prompts take in calm, where prefill is to bind; 0 is 0.35.
@@ -62,7 +66,10 @@ func balance(m Machine, w Load, replicas int) (running, step float64) {
 
 // calmLoad is the load at which the shape runs as many requests as it says.
 func (s shape) calmLoad() Load {
-	w := Load{Prompt: s.prompt, Output: s.output, Wave: s.wave, Spread: s.spread, Random: s.random}
+	w := Load{
+		Prompt: s.prompt, Output: s.output, Wave: s.wave, Spread: s.spread, Random: s.random, Hit: s.hit, Adapters: s.adapters, N: s.samples,
+		Grammars: s.grammars, Compile: 0.05,
+	}
 	lo, hi := 0.0, 5000.0
 	for range 60 {
 		w.Rate = (lo + hi) / 2
@@ -81,6 +88,9 @@ func (s shape) calmLoad() Load {
 func (s shape) roomy() Machine {
 	m := s.m
 	m.Seqs, m.Budget, m.Compilers = 1024, max(s.budget, 8192), 4
+	if s.adapters > 0 {
+		m.Loras = 8
+	}
 	m.Blocks = int(1024 * 2 * (s.prompt + s.output) / blockSize)
 	return m
 }
@@ -96,7 +106,7 @@ func or(v, other float64) float64 {
 // prefillUse is the share of the step time that prompts take in calm.
 func (s shape) prefillUse() float64 {
 	w := s.calmLoad()
-	return s.m.Chunk * w.Prompt * w.Rate / float64(s.replicas) * (1 + s.wave)
+	return s.m.Chunk * w.Prompt * (1 - w.Hit) * w.Rate / float64(s.replicas) * (1 + s.wave)
 }
 
 // limit is how many requests have to fit so that calm has room, and over how many times the calm number a fault goes.
@@ -122,7 +132,7 @@ var drives = []struct {
 	{"traffic_surge", func(w *Load, k float64) { w.Rate *= k }},
 	{"longer_outputs", func(w *Load, k float64) { w.Output *= k }},
 	{"longer_prompts", func(w *Load, k float64) { w.Prompt *= k }},
-	{"sampling_n", func(w *Load, k float64) { w.N = int(math.Ceil(k)) }},
+	{"sampling_n", func(w *Load, k float64) { w.N = int(math.Ceil(k * float64(max(w.N, 1)))) }},
 }
 
 // Scenarios lists all.
@@ -162,23 +172,23 @@ func (s shape) slots() []Scenario {
 
 // pool are scenarios in which KV blocks run out.
 func (s shape) pool() []Scenario {
-	held := s.prompt + s.output/2
+	held, prefix := s.prompt*(1-s.hit)+s.output/2, s.prompt*s.hit
 	var out []Scenario
 	for _, d := range drives {
 		sc := s.scenario("kv_cache_exhaustion", d.trigger, "kv-"+d.trigger)
 		fit, k := s.limit()
 		if d.trigger == "longer_prompts" {
-			k = 1 + (k-1)*held/s.prompt
+			k = 1 + (k-1)*held/(s.prompt*(1-s.hit))
 		}
 		d.change(&sc.After, k)
-		sc.Machine.Blocks = int((fit + 1) * held / blockSize)
+		sc.Machine.Blocks = int(((fit+1)*held + prefix) / blockSize)
 		fits(&sc)
 		out = append(out, sc)
 	}
 	sc := s.scenario("kv_cache_exhaustion", "config_change", "kv-config_change")
 	sc.Restart, sc.Back, sc.Ramp = true, 1.5, 0
 	sc.Changed = sc.Machine
-	sc.Changed.Blocks = int(s.running * held * 0.6 / blockSize)
+	sc.Changed.Blocks = int((s.running*held*0.6 + prefix) / blockSize)
 	fits(&sc)
 	return append(out, sc)
 }
@@ -199,6 +209,7 @@ func fits(sc *Scenario) {
 func (s shape) prefill() []Scenario {
 	s.output = math.Min(s.output, max(s.prompt/or(s.terse, 40), 4))
 	use := func(w Load) float64 { return s.m.Chunk * w.Prompt * (1 - w.Hit) * w.Rate / float64(s.replicas) }
+	s.hit = 0
 	start := func(trigger string, hit float64) Scenario {
 		sc := s.scenario("prefill_bound", trigger, "prefill-"+trigger)
 		sc.Before.Hit = hit
@@ -281,7 +292,7 @@ func (s shape) services() []Scenario {
 	grammar.After.Compile = 1.15 * 4 / (0.6 * grammar.After.Rate / float64(s.replicas))
 	grammar.Before.Timeout, grammar.After.Timeout = 90, 90
 	out := []Scenario{slow, full, front, crowd, stall, grammar}
-	if s.running >= 6 {
+	if s.running >= 6 && s.adapters == 0 {
 		lora := s.scenario("lora_slots", "adapter_mix", "lora")
 		lora.Machine.Loras = 4
 		lora.Before.Adapters, lora.After.Adapters = 3, 14
@@ -327,6 +338,10 @@ func (s shape) calmOnes() []Scenario {
 	busy.Name = s.name + "-calm-busy" // Seven tenths of the slots and of the pool, always.
 	busy.Machine.Seqs = int(s.running/0.7 + 2*math.Sqrt(s.running) + 4)
 	busy.Machine.Blocks = int((s.running/0.7 + 3*math.Sqrt(s.running) + 2) * (s.prompt + s.output) / blockSize)
+	full := plain // A pool that is nearly used up, and just suffices.
+	full.Name = s.name + "-calm-full"
+	full.Machine.Blocks = int(((s.running*1.15+3.5*math.Sqrt(s.running)*(0.6+s.spread)+1)*(1+s.wave)*(s.prompt*(1-s.hit)+s.output/2) + s.prompt*(s.hit+1)) / blockSize)
+	fits(&full)
 	more := plain
 	more.Name = s.name + "-calm-more"
 	more.After.Rate *= 1.3
@@ -338,7 +353,7 @@ func (s shape) calmOnes() []Scenario {
 	bursts := plain
 	bursts.Name = s.name + "-calm-bursts"
 	bursts.Before.Burst, bursts.After.Burst = 4, 4
-	out := []Scenario{plain, busy, more, less, bursts}
+	out := []Scenario{plain, busy, full, more, less, bursts}
 	morning := plain
 	morning.Name = s.name + "-calm-morning"
 	morning.Before.Rate *= 0.25

@@ -43,10 +43,12 @@ func (p Played) Truth() string {
 	}
 	switch p.Scenario.Bottleneck {
 	case "concurrency_cap":
+		need(deferred < 0.3, "requests are deferred too", deferred)
 		need(slots > 0.5, "slots bind too rarely", slots)
 		need(pool < 0.05, "the pool binds too", pool)
 		need(slower < 1.6, "steps got long", slower)
 	case "kv_cache_exhaustion":
+		need(deferred < 0.3, "requests are deferred too", deferred)
 		need(pool > 0.5, "the pool binds too rarely", pool)
 		need(slots < 0.05, "slots bind too", slots)
 		need(budget < 0.3 && prefill < 0.45, "prompts fill the steps too", prefill)
@@ -69,6 +71,7 @@ func (p Played) Truth() string {
 		need(outside > 0.6, "the engine takes the time", outside)
 		need(ratio(w.OutsideTime, w.Firsts) > 2*ratio(b.OutsideTime, b.Firsts), "it did not grow", 0)
 		need(slots+pool < 0.05, "the engine is full too", slots+pool)
+		need(budget < 0.3, "prompts fill the steps too", budget)
 	case "device_slowdown":
 		need(slower > 1.6, "steps did not get longer", slower)
 		need(pool < 0.05, "the pool binds too", pool)
