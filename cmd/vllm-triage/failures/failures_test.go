@@ -2,8 +2,12 @@ package failures_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +25,16 @@ import (
 
 // ago is an alert's start that is recent.
 func ago(d time.Duration) time.Time { return time.Now().Add(-d).UTC().Truncate(time.Second) }
+
+// Each of the fifteen failures of the list has a test here, by its number.
+func TestEveryFailureHasATest(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("failures_test.go")
+	require.NoError(t, err)
+	for n := 1; n <= 15; n++ {
+		require.Regexp(t, fmt.Sprintf(`(?m)^func TestFailure%02d\w+\(`, n), string(source))
+	}
+}
 
 // Alertmanager treats 429 and every other 4xx as final: the notification would be lost. 503 is tried again.
 func TestFailure01OverloadIs503AndNever429(t *testing.T) {
@@ -358,6 +372,69 @@ func TestFailure13Flaps(t *testing.T) {
 	s.settled(t)
 	require.Equal(t, asked, w.fake.count())
 	require.Contains(t, w.one(t).Text, "Resolved")
+}
+
+// A slash command whose answer takes longer than Slack waits is acknowledged at once and answered by its response URL. Slack's
+// own retry, and somebody who types it again, run nothing a second time; an old signature runs nothing at all.
+func TestFailure14SlowSlashCommand(t *testing.T) {
+	t.Parallel()
+	const secret = "signing-secret-0123456789"
+	w := newWorld(t)
+	w.settings = fmt.Sprintf("slack: {bot_token: xoxb-secret, api_url: %q, channel: %s, timeout: 2s, signing_secret: %s}\n",
+		w.api+"/api/", fakeslack.DefaultChannel, secret)
+	asked, answer := make(chan struct{}, 8), make(chan struct{})
+	w.fake.tell = func(int, triage.Incident) triage.Report {
+		asked <- struct{}{}
+		<-answer
+		return notifytest.KVLongerOutputs()
+	}
+	s := w.startWith(t, "slack")
+	command := func(with func(*http.Request)) (int, string) {
+		req, err := w.slack.SlashRequest(t.Context(), s.http.URL+"/slack/commands", secret, w.api, fakeslack.DefaultChannel,
+			"U0MINA", "/vllm-triage", "for 30m")
+		require.NoError(t, err)
+		with(req)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text)
+	}
+	plain := func(*http.Request) {}
+	status, text := command(plain)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, "Looking at", "it is answered while the engine works")
+	<-asked
+	require.Empty(t, w.slack.Ephemeral(fakeslack.DefaultChannel))
+	for _, again := range []func(*http.Request){
+		plain,
+		func(r *http.Request) {
+			r.Header.Set("X-Slack-Retry-Num", "1")
+			r.Header.Set("X-Slack-Retry-Reason", "http_timeout")
+		},
+	} {
+		status, _ = command(again)
+		require.Equal(t, http.StatusOK, status)
+	}
+	status, _ = command(func(r *http.Request) {
+		r.Header.Set("X-Slack-Request-Timestamp", strconv.FormatInt(time.Now().Add(-6*time.Minute).Unix(), 10))
+	})
+	require.Equal(t, http.StatusUnauthorized, status)
+	close(answer)
+	answered := func() (n int) {
+		for _, m := range w.slack.Ephemeral(fakeslack.DefaultChannel) {
+			if strings.Contains(m.Text, "KV cache full") {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return answered() > 0 }, 20*time.Second, 5*time.Millisecond)
+	s.stop() // Whatever else was begun is finished.
+	require.Equal(t, 1, answered())
+	require.Equal(t, 1, w.fake.count())
+	require.Empty(t, w.roots(), "nobody else sees it")
 }
 
 // Prometheus refuses the queries: nothing is concluded from what could not be read, and the message says what was missing.

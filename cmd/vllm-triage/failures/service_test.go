@@ -132,6 +132,7 @@ func (w *world) startWith(t *testing.T, sections ...string) *service {
 		},
 		Store: s.store, Log: zap.New(core), Metrics: server.NewMetrics(s.metrics, "test"), Version: "test",
 		Gatherer: s.metrics, Owner: t.Name() + time.Now().String(), Now: w.clock.now,
+		ResponseHosts: []string{strings.TrimPrefix(w.api, "http://")},
 	})
 	require.NoError(t, err)
 	s.http = httptest.NewServer(s.server.Handler())
