@@ -207,7 +207,8 @@ func (d *demo) config(base, prom, api string) (cfg *config.Config, secret string
 	_, _ = rand.Read(b[:]) // Never fails: crypto/rand ends the program instead.
 	secret = hex.EncodeToString(b[:])
 	token, channel, apiURL := "xoxb-demo", fakeslack.DefaultChannel, api+"/api/" //nolint:gosec // Of a Slack that is none.
-	signing := secret // It makes the card show its buttons, as a real one does.
+	// The card shows its buttons, as a real one does.
+	signing := secret
 	if d.token != "" {
 		token, apiURL = d.token, "https://slack.com/api/" //nolint:gosec // The user's own, from a flag.
 		channel, signing = d.channel, "" // Slack does not reach this process: buttons would not work.
