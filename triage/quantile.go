@@ -1,0 +1,102 @@
+package triage
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"vllm-triage/triage/kb"
+)
+
+// maxQuantileWindow caps how far back a quantile is taken: every bucket of every replica is read over it.
+const maxQuantileWindow = 15 * time.Minute
+
+// isQuantile says that a signal is a quantile of a histogram.
+func isQuantile(s kb.Signal) bool { return s.Fold == "p95" }
+
+// readQuantiles reads the quantiles that people know from their dashboards. They are no evidence, so two moments are
+// enough, one for now and one for before: at every point of the grid they were the slowest queries of a large fleet by
+// far (2,000 replicas: 8 s each).
+func (e *Engine) readQuantiles(ctx context.Context, log *queryLog, p *plan, o *observations) map[string]*observation {
+	out := map[string]*observation{}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, s := range e.kb.Signals {
+		if !isQuantile(s) {
+			continue
+		}
+		wg.Go(func() {
+			x := e.quantile(ctx, log, p, o, s)
+			mu.Lock()
+			defer mu.Unlock()
+			out[s.ID] = x
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (e *Engine) quantile(ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal) *observation {
+	x := &observation{sig: s, expr: e.expression(p, s, nil)}
+	if x.expr == "" {
+		x.state, x.why = Absent, "no such metric in this scope"
+		return x
+	}
+	if slices.ContainsFunc(p.in.Alerts, func(a Alert) bool { return watches(a, s) }) {
+		e.drawQuantile(ctx, log, p, x)
+		return x
+	}
+	level, err := e.quantileIn(ctx, log, p, o, s, o.late)
+	switch {
+	case err != nil:
+		x.state, x.why = Failed, failure(err)
+		return x
+	case math.IsNaN(level):
+		x.state, x.why = Stale, "exported, but without a sample in the time looked at"
+		return x
+	}
+	x.state, x.scalar = Present, map[string]float64{"level": level}
+	if o.baseline.len() > 0 {
+		if base, err := e.quantileIn(ctx, log, p, o, s, o.baseline); err == nil && !math.IsNaN(base) {
+			x.scalar["base"] = base
+		}
+	}
+	return x
+}
+
+// drawQuantile reads a quantile as a series, because it is what alerted and will be drawn, at a quarter of the points.
+func (e *Engine) drawQuantile(ctx context.Context, log *queryLog, p *plan, x *observation) {
+	const every = 4
+	fine := p.grid
+	coarse := *p
+	coarse.grid.step = every * fine.step
+	coarse.grid.start = fine.end.Add(-fine.end.Sub(fine.start) / coarse.grid.step * coarse.grid.step)
+	if e.fetch(ctx, log, &coarse, x); x.state != Present {
+		return
+	}
+	values := newSeries(fine.points())
+	for i := range values {
+		// Counted from the end, which both grids share; a value stands for the points up to it.
+		values[len(values)-1-i] = at(x.values, len(x.values)-1-i/every)
+	}
+	x.values = values
+}
+
+// quantileIn is the quantile over a range of the grid; NaN when nothing was counted in it.
+func (e *Engine) quantileIn(ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal, in promRange) (float64, error) {
+	whole := *p
+	whole.rate = min(max(o.lasts(in), p.rate), maxQuantileWindow)
+	a := log.instant(ctx, s.ID, e.expression(&whole, s, nil), o.time(max(in.to-1, in.from)))
+	if a.err != nil {
+		return math.NaN(), a.err
+	}
+	v, ok := a.value.(model.Vector)
+	if !ok || len(v) == 0 || math.IsInf(float64(v[0].Value), 0) {
+		return math.NaN(), nil
+	}
+	return float64(v[0].Value), nil
+}
