@@ -211,7 +211,7 @@ func (d *demo) config(base, prom, api string) (cfg *config.Config, secret string
 	signing := secret
 	if d.token != "" {
 		token, apiURL = d.token, "https://slack.com/api/" //nolint:gosec // The user's own, from a flag.
-		channel, signing = d.channel, "" // Slack does not reach this process: buttons would not work.
+		channel, signing = d.channel, ""                  // Slack does not reach this process: buttons would not work.
 	}
 	text := fmt.Sprintf(`
 server: {listen: %q, external_url: %q}
