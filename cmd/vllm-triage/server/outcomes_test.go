@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"vllm-triage/cmd/vllm-triage/server"
 	"vllm-triage/config"
 	"vllm-triage/notify"
+	"vllm-triage/notify/chart"
 	"vllm-triage/notify/slack/fakeslack"
 	"vllm-triage/triage/store"
 )
@@ -159,4 +161,45 @@ func TestWhatPeopleDoInSlackIsOnThePage(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.NotContains(t, page, "(Slack U0MINA)")
 	require.Contains(t, page, "Re-check")
+}
+
+// The picture of the page is in the site's time zone and in the reader's language, like the page around it.
+func TestThePictureOfThePageIsForItsReader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{sections: map[string]string{
+		"slack": `{bot_token: ` + botToken + `, api_url: "SLACK", channel: ` + channel + `, timezone: Asia/Seoul}`,
+	}})
+	w.notify(alert{name: "TTFT"})
+	w.pass(time.Minute)
+	reports, err := w.store.Reports(t.Context(), w.incident().ID)
+	require.NoError(t, err)
+	seoul, err := time.LoadLocation("Asia/Seoul")
+	require.NoError(t, err)
+	for _, language := range []string{"en", "ko"} {
+		want, err := chart.PNG(*reports.Latest, chart.Options{Language: language, Location: seoul})
+		require.NoError(t, err)
+		status, got := w.get("/incidents/"+w.incident().ID+"/chart.png?lang="+language, authorized)
+		require.Equal(t, http.StatusOK, status)
+		require.True(t, bytes.Equal(want, []byte(got)), language)
+	}
+}
+
+// A runbook that is opened from an incident that is over has the numbers from while it lasted.
+func TestRunbookOfAnIncidentThatIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	w.notify(alert{name: "TTFT"})
+	w.pass(time.Minute)
+	address := "/runbooks/kv_cache_exhaustion?incident=" + w.incident().ID
+	status, during := w.get(address, authorized)
+	require.Equal(t, http.StatusOK, status)
+	w.notify(alert{name: "TTFT", end: 2 * time.Minute})
+	w.pass(2 * time.Minute)
+	require.Equal(t, "resolved", w.incident().Status)
+	status, after := w.get(address, authorized)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, after, "Resolved: KV cache full")
+	const usage = "98 %"
+	require.Contains(t, during, usage)
+	require.Contains(t, after, usage)
 }
