@@ -57,11 +57,20 @@ func TestUnseen(t *testing.T) {
 	t.Log("\n" + table.String())
 	s := sum.Score()
 	require.NotZero(t, s.Cases)
-	require.GreaterOrEqual(t, s.AC1, 0.95)
-	require.GreaterOrEqual(t, s.Trigger, 0.92)
 	require.LessOrEqual(t, s.FalseCauses, s.Cases/100)
-	require.LessOrEqual(t, s.ConfidentWrong, s.Cases/50)
-	if choice == "" {
+	if choice != "" { // Hundreds of fleets; a handful that somebody names may all be hard.
+		least := 0.0
+		if s.Cases >= 50 {
+			least = 0.92
+		}
+		require.GreaterOrEqual(t, s.AC1, least)
+		require.GreaterOrEqual(t, s.Trigger, least)
+		require.LessOrEqual(t, s.ConfidentWrong, 1+s.Cases/30)
+	} else {
+		require.GreaterOrEqual(t, s.AC1, 0.96)
+		require.GreaterOrEqual(t, s.Trigger, 0.92)
+		require.InDelta(t, 1, s.Place, 0)
+		require.Zero(t, s.ConfidentWrong)
 		require.GreaterOrEqual(t, s.Cases, len(fast)-1, "scenarios of the fast set are no longer clear: %v", sum.Dropped)
 	}
 }

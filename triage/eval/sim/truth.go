@@ -14,7 +14,8 @@ import "fmt"
 //   - decode_bound: steps at least twice as long, prompts less than 0.35 of their time, nothing waits, neither slots nor
 //     pool bind.
 //   - lora_slots, structured_output: requests deferred in six tenths of the time, and more deferred than waiting for capacity.
-//   - frontend_bound: more than six tenths of the time to first token is spent in the API process, and that doubled.
+//   - frontend_bound: more than six tenths of the time to first token is spent in the API process, and that doubled; steps are
+//     less than 1.5 times as long.
 //   - healthy, low_traffic: none of the above at more than a fiftieth, steps and first tokens less than 1.25 and 1.4 times
 //     as long as before.
 //   - Faults that are injected as such (a slow device, a stall, a lost replica, uneven routing) are what they are if users
@@ -72,6 +73,7 @@ func (p Played) Truth() string {
 		need(ratio(w.OutsideTime, w.Firsts) > 2*ratio(b.OutsideTime, b.Firsts), "it did not grow", 0)
 		need(slots+pool < 0.05, "the engine is full too", slots+pool)
 		need(budget < 0.3, "prompts fill the steps too", budget)
+		need(slower < 1.5, "steps got longer too", slower)
 	case "device_slowdown":
 		need(slower > 1.6, "steps did not get longer", slower)
 		need(pool < 0.05, "the pool binds too", pool)
