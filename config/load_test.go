@@ -179,6 +179,7 @@ func TestExampleUncommented(t *testing.T) {
 	require.NotEmpty(t, c.Triage.KnowledgeDir)
 	require.Len(t, c.Alertmanager.Peers(), 2)
 	require.Len(t, c.Slack.Permissions.Each, 1)
+	require.Contains(t, out.String(), strings.Join(config.Acts(), ", "), "the example names every act that can be restricted")
 	require.Equal(t, []string{"S0123456789"}, c.Slack.Permissions.Groups())
 	require.Empty(t, c.Warnings())
 }
