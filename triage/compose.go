@@ -480,6 +480,9 @@ func impact(o *observations, args map[string]Arg) Impact {
 		x := o.get(id)
 		switch {
 		case math.IsNaN(now):
+		case !math.IsNaN(o.feature(id, "high")) && x.values == nil && (math.IsNaN(before) || now > before):
+			im.Lines = append(im.Lines, text("impact.at_least", "{signal} at least {during}: the histogram ends there",
+				word("signal", x.sig.Title), number("during", now, x.sig.Unit)))
 		case math.IsNaN(before):
 			im.Lines = append(im.Lines, text("impact.now", "{signal} {during}", word("signal", x.sig.Title), number("during", now, x.sig.Unit)))
 		case now >= 1.5*before+x.sig.Floor:

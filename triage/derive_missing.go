@@ -117,6 +117,9 @@ func (o *observations) prometheusStopped() bool {
 
 func lastOf(v []float64) float64 { return at(v, len(v)-1) }
 
+// leastRise is the share by which the load of those left must be expected to rise for its absence to say something.
+const leastRise = 0.2
+
 // takenOver asks whether the replicas that still answer carry the load of those that do not. level is how much of the
 // expected rise per replica is seen: 1 when requests moved over, 0 when every replica gets as many as before. Then the
 // missing one most likely serves on and only its scrape fails (field case FC-73).
@@ -143,5 +146,8 @@ func takenOver(p *plan, o *observations) map[string]float64 {
 		return nil
 	}
 	rise := gone["level"] / left
+	if rise < leastRise {
+		return nil // Lost in the ups and downs of traffic.
+	}
 	return map[string]float64{"level": (now/before - 1) / rise, "base": 0}
 }

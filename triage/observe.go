@@ -3,6 +3,7 @@ package triage
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, s := range e.kb.Signals {
-		if !s.Queried() || s.Neighbour() {
+		if !s.Queried() || s.Neighbour() || isQuantile(s) {
 			continue
 		}
 		wg.Go(func() {
@@ -60,9 +61,12 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		before, err := e.configAt(ctx, log, p, o.time(max(o.onsetIdx-1, 0)))
 		o.configs, o.configBeforeErr = compareConfigs(before, o.configAfter), err
 	})
+	var quantiles map[string]*observation
+	wg.Go(func() { quantiles = e.readQuantiles(ctx, log, p, o) })
 	wg.Go(func() { e.readLora(ctx, log, p, o) })
 	wg.Go(func() { e.readAbsence(ctx, log, p, o) })
 	wg.Wait()
+	maps.Copy(o.all, quantiles)
 	o.standInReplicas()
 	e.substituteReplicas(o)
 	e.deriveScalars(p, o)

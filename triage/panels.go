@@ -54,10 +54,9 @@ func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
 	alerts := slices.Clone(p.in.Alerts)
 	slices.SortStableFunc(alerts, func(a, b Alert) int { return a.StartsAt.Compare(b.StartsAt) })
 	for _, a := range alerts {
-		watched := watchedMetrics(a)
 		first := ""
 		for _, s := range e.kb.Signals {
-			if !slices.ContainsFunc(s.Spellings(), func(name string) bool { return watched[name] }) {
+			if !watches(a, s) {
 				continue
 			}
 			if x := o.get(s.ID); x.state != Present || x.values == nil {
@@ -78,6 +77,12 @@ func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
 }
 
 var metricPattern = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+
+// watches says that an alert's expression names one of the metrics of a signal.
+func watches(a Alert, s kb.Signal) bool {
+	watched := watchedMetrics(a)
+	return slices.ContainsFunc(s.Spellings(), func(name string) bool { return watched[name] })
+}
 
 // watchedMetrics are the words of an alert's expression that may be names of metrics. Prometheus puts the expression into the
 // link to where the alert comes from.

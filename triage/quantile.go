@@ -4,16 +4,21 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
 
 	"vllm-triage/triage/kb"
 )
 
 // maxQuantileWindow caps how far back a quantile is taken: every bucket of every replica is read over it.
 const maxQuantileWindow = 15 * time.Minute
+
+// quantile95 is the quantile of signals with the fold p95.
+const quantile95 = 0.95
 
 // isQuantile says that a signal is a quantile of a histogram.
 func isQuantile(s kb.Signal) bool { return s.Fold == "p95" }
@@ -50,7 +55,7 @@ func (e *Engine) quantile(ctx context.Context, log *queryLog, p *plan, o *observ
 		e.drawQuantile(ctx, log, p, x)
 		return x
 	}
-	level, err := e.quantileIn(ctx, log, p, o, s, o.late)
+	level, top, err := e.quantileIn(ctx, log, p, o, s, o.late)
 	switch {
 	case err != nil:
 		x.state, x.why = Failed, failure(err)
@@ -60,8 +65,11 @@ func (e *Engine) quantile(ctx context.Context, log *queryLog, p *plan, o *observ
 		return x
 	}
 	x.state, x.scalar = Present, map[string]float64{"level": level}
+	if level >= top {
+		x.scalar["high"] = top // It lies in the last bucket, which has no end.
+	}
 	if o.baseline.len() > 0 {
-		if base, err := e.quantileIn(ctx, log, p, o, s, o.baseline); err == nil && !math.IsNaN(base) {
+		if base, _, err := e.quantileIn(ctx, log, p, o, s, o.baseline); err == nil && !math.IsNaN(base) {
 			x.scalar["base"] = base
 		}
 	}
@@ -86,17 +94,35 @@ func (e *Engine) drawQuantile(ctx context.Context, log *queryLog, p *plan, x *ob
 	x.values = values
 }
 
-// quantileIn is the quantile over a range of the grid; NaN when nothing was counted in it.
-func (e *Engine) quantileIn(ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal, in promRange) (float64, error) {
+// quantileIn is the quantile over a range of the grid, NaN when nothing was counted in it, and the upper bound of the last
+// bucket that has one: a quantile there may be anything above.
+func (e *Engine) quantileIn(
+	ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal, in promRange,
+) (level, top float64, err error) {
 	whole := *p
 	whole.rate = min(max(o.lasts(in), p.rate), maxQuantileWindow)
-	a := log.instant(ctx, s.ID, e.expression(&whole, s, nil), o.time(max(in.to-1, in.from)))
+	a := log.instant(ctx, s.ID, "sum by (le) ("+e.innermost(&whole, s)+")", o.time(max(in.to-1, in.from)))
 	if a.err != nil {
-		return math.NaN(), a.err
+		return math.NaN(), math.NaN(), a.err
 	}
 	v, ok := a.value.(model.Vector)
-	if !ok || len(v) == 0 || math.IsInf(float64(v[0].Value), 0) {
-		return math.NaN(), nil
+	if !ok || len(v) == 0 {
+		return math.NaN(), math.NaN(), nil
 	}
-	return float64(v[0].Value), nil
+	buckets, top := make(promql.Buckets, 0, len(v)), math.Inf(-1)
+	for _, b := range v {
+		bound, err := strconv.ParseFloat(string(b.Metric["le"]), 64)
+		if err != nil {
+			continue
+		}
+		buckets = append(buckets, promql.Bucket{UpperBound: bound, Count: float64(b.Value)})
+		if !math.IsInf(bound, 1) {
+			top = max(top, bound)
+		}
+	}
+	level, _, _, _, _, _ = promql.BucketQuantile(quantile95, buckets)
+	if math.IsInf(level, 0) {
+		level = math.NaN()
+	}
+	return level, top, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"vllm-triage/promq"
-	"vllm-triage/triage/kb"
 )
 
 const minuteOf = time.Minute
@@ -296,8 +295,7 @@ func replicaArrivalSkew(_ *plan, o *observations) map[string]float64 {
 }
 
 func replicaITLSkew(_ *plan, o *observations) map[string]float64 {
-	s := kb.Signal{Floor: 0.004}
-	return o.skewScalar("itl", s.Floor)
+	return o.skewScalar("itl", o.get("itl").sig.Floor)
 }
 
 // placesOf names replicas for people, at most 20.

@@ -391,6 +391,39 @@ func scenes() []scene {
 				{36.5, func(w *workload) { w.stuck = true }},
 			}
 		}),
+		with("fc12", `Field case FC-12, comment in https://github.com/vllm-project/vllm/pull/8378 (0.6.x): two requests run, then none; 12 and
+			later 22 are pending, the cache is empty, no prompt token any more, /health answers 200.`, func(s *scene) {
+			s.machine = l4of8b
+			s.load = workload{rate: 0.06, prompt: 900, output: 500}
+			s.labels = labelling{model: "llama-3.1-8b", instance: "gpu-%d:8000", rest: `job="vllm",`, noEngine: true}
+			s.names = "v0"
+			s.changes = at(37, func(w *workload) { w.wedged = true })
+		}),
+		with("fc56", `Field case FC-56, https://github.com/vllm-project/vllm/issues/21037: decode server of a disaggregated pair. The handover
+			takes 600 ms instead of 40 ms and the first token comes that much later; nothing fails, the steps are as fast as before.`,
+			func(s *scene) {
+				s.machine = h100of70b
+				s.machine.nixl = true
+				s.load = workload{rate: 4, prompt: 2500, output: 200, hit: 0.98, remote: 0.04}
+				s.labels = k8s("llama-3.3-70b-decode", "pd")
+				s.changes = at(34, func(w *workload) { w.remote = 1.5 })
+			}),
+		with("fc57", `Field case FC-57, https://github.com/llm-d/llm-d/issues/191: a link error fails the transfers at minute 36; a minute later the
+			engine is dead behind its API server.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.nixl = true
+			s.load = workload{rate: 3, prompt: 2500, output: 200, hit: 0.98}
+			s.labels = k8s("llama-3.3-70b-decode", "pd")
+			s.changes = []change{{36, func(w *workload) { w.remote, w.lose = 6, 0.6 }}, {37, func(w *workload) { w.hang = true }}}
+		}),
+		with("fc58", `Field case FC-58, https://github.com/LMCache/LMCache/issues/1938: the remote cache answers late and one look-up in ten breaks.
+			The first token takes twice as long and more.`, func(s *scene) {
+			s.machine = h100of70b
+			s.machine.nixl = true
+			s.load = workload{rate: 3, prompt: 2500, output: 200, hit: 0.9, remote: 0.05}
+			s.labels = k8s("llama-3.3-70b", "kv")
+			s.changes = at(34, func(w *workload) { w.remote, w.lose = 2, 0.1 })
+		}),
 		with("fc53", `Field cases FC-53 and FC-54: prefill server of a disaggregated pair. The router times out, nobody fetches the finished
 			prompts, and their blocks stay taken for five minutes.`, func(s *scene) {
 			s.machine = h100of70b
