@@ -122,7 +122,8 @@ func TestChartIsHardened(t *testing.T) {
 	require.NotNil(t, container.Security.Escalation)
 	require.False(t, *container.Security.Escalation)
 	require.Equal(t, []string{"ALL"}, container.Security.Caps.Drop)
-	require.NotEmpty(t, container.Readiness)
+	// A Slack outage must not take the pod out of the Service: Alertmanager could not get through.
+	require.Equal(t, map[string]any{"path": "/-/accepting", "port": "metrics"}, container.Readiness["httpGet"])
 	require.NotEmpty(t, container.Liveness)
 }
 
@@ -142,6 +143,22 @@ func TestChartKnowsWhatMayRunTwice(t *testing.T) {
 	require.Equal(t, "RollingUpdate", two["Deployment"].Spec.Strategy.Type)
 	require.NotContains(t, two, "PersistentVolumeClaim")
 	require.Contains(t, two, "PodDisruptionBudget")
+}
+
+// TestChartChecksPorts: a probe of a port that nobody listens on keeps the pod out of the Service for ever.
+func TestChartChecksPorts(t *testing.T) {
+	t.Parallel()
+	helm := program(t, "helm")
+	for setting, says := range map[string]string{
+		"config.server.metrics_listen=": "set it to the port of service.metricsPort",
+		"service.metricsPort=9200":      "set it to the port of service.metricsPort",
+		"config.server.listen=:9098":    "must have the port of service.port",
+	} {
+		out, err := exec.CommandContext(t.Context(), helm, "template", "x", chart, "--kube-version", "1.31", "--set", setting).CombinedOutput()
+		require.Error(t, err, setting)
+		require.Contains(t, string(out), says, setting)
+	}
+	rendered(t, "--set", "config.server.listen=:9098", "--set", "service.port=9098")
 }
 
 func TestChartCarriesTheRules(t *testing.T) {
