@@ -34,7 +34,7 @@ func (p *page) fallback(m notify.Message) (text, whole string) {
 			whole = text
 		}
 	default:
-		text = escapeFormatted(m.Summary)
+		text = emoji(m) + " " + escapeFormatted(m.Summary) // What a locked phone shows.
 		whole = p.wholeCard(m)
 	}
 	if text == "" {
