@@ -216,7 +216,7 @@ func count(slack *fakeslack.Server, s storm, taken *accepted) result {
 			out.duplicated += len(found) - 1
 			out.problems = append(out.problems, fmt.Sprintf("%s: %d messages", model, len(found)))
 		}
-		if !strings.HasPrefix(found[0].Text, "Resolved") {
+		if !strings.Contains(found[0].Text, "Resolved") {
 			out.lost++
 			out.problems = append(out.problems, fmt.Sprintf("%s: does not show its end: %.80s", model, found[0].Text))
 		}
