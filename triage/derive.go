@@ -66,6 +66,8 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 	e.derive(o, "computed_prompt", func(i int) float64 { return computedPrompt(o, i) })
 	computed, generated := o.series("computed_prompt"), o.series("generation_tokens")
 	e.derive(o, "work", func(i int) float64 { return at(generated, i) + orZero(at(computed, i)) })
+	prompts := o.series("prompt_tokens")
+	e.derive(o, "uncached_share", func(i int) float64 { return min(over(at(computed, i), at(prompts, i)), 1) })
 	e.derive(o, "prefill_share", func(i int) float64 {
 		return over(at(computed, i), at(computed, i)+at(generated, i))
 	})

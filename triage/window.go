@@ -123,17 +123,25 @@ func (o *observations) deviatesSince(id string, dir, earliest, active int) (int,
 		v = rollingMax(v, 4)
 	}
 	// What was before is not known yet: it is taken up to the alert's condition first, or, for a question without an
-	// alert, up to ever earlier moments; then up to the onset found.
-	n := len(v)
+	// alert, up to ever earlier moments; then up to the onset found. An onset after that moment may be only the end of a
+	// ramp that was taken for before: then earlier moments are tried too, and the earliest onset counts.
+	n, found := len(v), -1
 	for _, before := range []int{active - o.points(time.Minute), n * 3 / 4, n / 2, n / 3, n / 4, n / 6, n / 9} {
 		if before < minOnsetPoints || before >= n-1 {
 			continue
 		}
-		if at, ok := settleOnset(v, dir, x.sig.Floor, earliest, before); ok {
-			return at, true
+		if found >= 0 && before < n/2 {
+			break
+		}
+		at, ok := settleOnset(v, dir, x.sig.Floor, earliest, before)
+		if !ok || found >= 0 && at >= found {
+			continue
+		}
+		if found = at; at <= before {
+			break
 		}
 	}
-	return 0, false
+	return max(found, 0), found >= 0
 }
 
 // settleOnset finds the run of deviating points at the end of a series: with the points up to before as what was before,
