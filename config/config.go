@@ -22,6 +22,7 @@ type Config struct {
 	Links        Links          `yaml:"links"`
 	Heartbeat    Heartbeat      `yaml:"heartbeat"`
 	Log          Log            `yaml:"log"`
+	Tracing      Tracing        `yaml:"tracing"`
 }
 
 // Server says where the service listens and how readers reach it.
@@ -164,4 +165,11 @@ type Heartbeat struct {
 type Log struct {
 	Level  string `yaml:"level"`  // debug, info, warn or error.
 	Format string `yaml:"format"` // json or console.
+}
+
+// Tracing sends traces of the service's own work to an OpenTelemetry collector. Without an endpoint nothing is sent.
+type Tracing struct {
+	// Endpoint takes OTLP over HTTP; without a path, /v1/traces is added: http://collector:4318.
+	Endpoint Address `yaml:"endpoint,omitempty"`
+	Sample   float64 `yaml:"sample"` // Share of the traces that are sent, up to 1. A caller's decision comes first.
 }

@@ -42,6 +42,7 @@ func Default() Config {
 		},
 		Heartbeat: Heartbeat{Alertnames: []string{"Watchdog", "VLLMTriageHeartbeat"}, Timeout: seconds(300)},
 		Log:       Log{Level: "info", Format: "json"},
+		Tracing:   Tracing{Sample: 1},
 	}
 }
 

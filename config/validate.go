@@ -46,6 +46,12 @@ func (c *Config) validate(p *problems) {
 	c.validateTriage(p)
 	c.validateLinks(p)
 	c.validateHeartbeat(p)
+	if !c.Tracing.Endpoint.IsZero() {
+		p.base("tracing.endpoint", c.Tracing.Endpoint)
+	}
+	if !(c.Tracing.Sample > 0 && c.Tracing.Sample <= 1) { // NaN is neither.
+		p.add("tracing.sample", "must be above 0 and at most 1")
+	}
 	if _, err := zapcore.ParseLevel(c.Log.Level); err != nil || !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		p.add("log.level", `must be "debug", "info", "warn" or "error"`)
 	}

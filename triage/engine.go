@@ -73,17 +73,20 @@ func (e *Engine) Triage(ctx context.Context, in Incident) (Report, error) {
 	defer cancel()
 
 	log := &queryLog{q: e.q, slots: make(chan struct{}, e.opts.Concurrency)}
-	p := e.plan(ctx, log, in)
-	o := e.observe(ctx, log, p)
+	p := stage(ctx, "plan", func(ctx context.Context) *plan { return e.plan(ctx, log, in) })
+	o := stage(ctx, "observe", func(ctx context.Context) *observations { return e.observe(ctx, log, p) })
 	log.tally(p)
-	w := e.weigh(p, o)
-	if own, judged := e.focus(p, o, w); own != nil {
-		o, w = own, judged
-	}
+	w := stage(ctx, "weigh", func(context.Context) *weighed {
+		w := e.weigh(p, o)
+		if own, judged := e.focus(p, o, w); own != nil {
+			o, w = own, judged
+		}
+		return w
+	})
 	if err := context.Cause(ctx); err != nil && ctx.Err() == context.Canceled {
 		return Report{}, err
 	}
-	r := e.report(p, o, w)
+	r := stage(ctx, "report", func(context.Context) Report { return e.report(p, o, w) })
 	log.fill(&r)
 	r.DurationMS = time.Since(began).Milliseconds()
 	return r, nil

@@ -70,18 +70,22 @@ func (l *queryLog) names(ctx context.Context, id string, matchers []string, star
 }
 
 func (l *queryLog) do(ctx context.Context, id, expr string, ask func() (promq.Result, error)) answer {
+	rec := QueryRecord{ID: id, Query: expr, Outcome: "value"}
 	select {
 	case l.slots <- struct{}{}:
 		defer func() { <-l.slots }()
 	case <-ctx.Done():
-		l.add(QueryRecord{ID: id, Query: expr, Outcome: "error", Error: ctx.Err().Error()}, promq.Result{})
+		rec.Outcome, rec.Error = "error", ctx.Err().Error()
+		l.add(rec, promq.Result{})
 		return answer{err: ctx.Err()}
 	}
+	traced := traceQuery(ctx, id, expr)
+	defer func() { traced(rec) }()
 	began := l.enter()
 	res, err := ask()
 	took := l.leave(began)
 	a := answer{value: res.Value, partial: len(res.Warnings) > 0, err: err}
-	rec := QueryRecord{ID: id, Query: expr, Outcome: "value", DurationMS: took.Milliseconds()}
+	rec.DurationMS = took.Milliseconds()
 	switch {
 	case err != nil:
 		rec.Outcome, rec.Error, a.value = "error", err.Error(), nil // A value beside an error may be half filled.

@@ -68,6 +68,7 @@ func needsRestart(old, fresh *config.Config) []string {
 		"server.metrics_listen":  old.Server.MetricsListen != fresh.Server.MetricsListen,
 		"server.web_config_file": old.Server.WebConfigFile != fresh.Server.WebConfigFile,
 		"storage":                !old.Storage.Equal(fresh.Storage),
+		"tracing":                old.Tracing.Endpoint.Raw() != fresh.Tracing.Endpoint.Raw() || old.Tracing.Sample != fresh.Tracing.Sample,
 		"triage.workers":         old.Triage.Workers != fresh.Triage.Workers,
 	} {
 		if differs {

@@ -110,6 +110,12 @@ func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, level *zap.
 	metrics := server.NewMetrics(reg, version)
 	reg.MustRegister(server.NewStoreCollector(st, log))
 
+	owner := ownerName()
+	tracing, err := newTracing(ctx, cfg.Tracing, owner, log)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	defer tracing.stop()
 	var s *server.Server
 	reloader := reload.New(reload.Options{
 		Apply: func(ctx context.Context) error { return apply(ctx, s, log, level, from) },
@@ -122,7 +128,7 @@ func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, level *zap.
 		Every: reloadEvery, Log: log, Registry: reg,
 	})
 	s, err = server.New(ctx, server.Options{
-		Parts: parts, Store: st, Log: log, Metrics: metrics, Version: version, Owner: ownerName(), Open: from.open, Gatherer: reg,
+		Parts: parts, Store: st, Log: log, Metrics: metrics, Version: version, Owner: owner, Open: from.open, Gatherer: reg, Tracing: tracing.provider,
 		Reload: func() error { return reloader.Reload(ctx, reload.ByRequest) }, Level: level,
 	})
 	if err != nil {

@@ -45,7 +45,9 @@ func (s *Server) deliverOnce(ctx context.Context) (bool, error) {
 		return s.store.RenewConversation(ctx, c, until)
 	})
 	d := &delivery{s: s, parts: parts, c: c}
+	working, span := s.tracer.Start(working, "deliver", incidentID(c.IncidentID))
 	err = s.guarded(func() error { return d.run(working) })
+	endSpan(span, err)
 	release()
 	switch {
 	case err == nil:
@@ -199,7 +201,9 @@ func (d *delivery) card(ctx context.Context, m notify.Message, set settings, rev
 		}
 	}
 	ref, found, err := d.post(ctx, store.PartCard, revision, d.findCard, func(ctx context.Context) (notify.Ref, error) {
-		return d.send(func() (notify.Ref, error) { return d.parts.Notifier.Post(ctx, d.c.Channel, m) }, opPost)
+		return d.send(ctx, opPost, func(ctx context.Context) (notify.Ref, error) {
+			return d.parts.Notifier.Post(ctx, d.c.Channel, m)
+		})
 	})
 	if err != nil || !found {
 		return ref, err
@@ -217,7 +221,7 @@ func (d *delivery) refresh(ctx context.Context, part string, ref notify.Ref, m n
 }
 
 func (d *delivery) update(ctx context.Context, ref notify.Ref, m notify.Message) error {
-	return d.s.call(opUpdate, func() error { return d.parts.Notifier.Update(ctx, ref, m) })
+	return d.s.call(ctx, opUpdate, func(ctx context.Context) error { return d.parts.Notifier.Update(ctx, ref, m) })
 }
 
 // forget drops what is known of parts whose messages are gone.
@@ -290,7 +294,9 @@ func (d *delivery) reply(
 	return d.post(ctx, part, revision, func(ctx context.Context) (notify.Ref, bool, error) {
 		return d.findReply(ctx, card, part)
 	}, func(ctx context.Context) (notify.Ref, error) {
-		return d.send(func() (notify.Ref, error) { return d.parts.Notifier.Reply(ctx, card, m) }, opReply)
+		return d.send(ctx, opReply, func(ctx context.Context) (notify.Ref, error) {
+			return d.parts.Notifier.Reply(ctx, card, m)
+		})
 	})
 }
 
@@ -348,7 +354,7 @@ func (d *delivery) picture(ctx context.Context, card notify.Ref, r triage.Report
 			return err
 		}
 		limited, cancel := context.WithTimeout(ctx, pictureTime)
-		err = d.s.call(opUpload, func() error { return artist.Illustrate(limited, card, pic) })
+		err = d.s.call(limited, opUpload, func(ctx context.Context) error { return artist.Illustrate(ctx, card, pic) })
 		cancel()
 	}
 	if err == nil {

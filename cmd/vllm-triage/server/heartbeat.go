@@ -118,7 +118,7 @@ func (s *Server) tellHeartbeat(ctx context.Context, p *Parts, name, key string, 
 	language := p.Config.Slack.Language
 	m := notify.NewNote("heartbeat", language, "", say(language, key, "alert", notify.Clean(name, 80), "duration",
 		silence.Round(time.Second).String()))
-	err := s.call(opPost, func() error {
+	err := s.call(ctx, opPost, func(ctx context.Context) error {
 		_, err := p.Notifier.Post(ctx, channel, m)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"vllm-triage/cmd/vllm-triage/server/chatops"
@@ -53,6 +54,8 @@ type Options struct {
 	Log     *zap.Logger
 	Metrics *Metrics
 	Version string
+	// Tracing takes the traces of webhooks, triages and deliveries; nil: none are made.
+	Tracing trace.TracerProvider
 	// Gatherer is what /metrics shows; nil: the address does not exist.
 	Gatherer prometheus.Gatherer
 	// Owner names this process in leases; it must be unique among replicas.

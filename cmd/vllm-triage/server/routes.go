@@ -24,7 +24,7 @@ func (s *Server) routes() *echo.Echo {
 	e.HTTPErrorHandler = s.onError
 	e.Use(s.recoverPanics, requestID, secureHeaders)
 
-	e.POST("/webhook/alertmanager", s.webhook)
+	e.POST("/webhook/alertmanager", s.traced("webhook", s.webhook))
 	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
 	e.GET("/-/ready", s.ready)
 	e.GET("/-/accepting", s.accepting)

@@ -18,6 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 
@@ -31,6 +32,7 @@ type Server struct {
 	store   *store.Store
 	log     *zap.Logger
 	metrics *Metrics
+	tracer  trace.Tracer
 	version string
 	owner   string
 	now     func() time.Time
@@ -60,7 +62,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{
 		store: o.Store, log: o.Log, metrics: o.Metrics, version: o.Version, owner: o.Owner, now: o.Now, open: o.Open,
 		reload: o.Reload, gather: o.Gatherer, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
-		level: o.Level, limits: o.Timeouts.withDefaults(), responseHosts: o.ResponseHosts,
+		tracer: newTracer(o.Tracing), level: o.Level, limits: o.Timeouts.withDefaults(), responseHosts: o.ResponseHosts,
 	}
 	if s.now == nil {
 		s.now = time.Now

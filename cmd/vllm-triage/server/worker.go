@@ -30,7 +30,9 @@ func (s *Server) workOnce(ctx context.Context) (bool, error) {
 	working, release := s.keepLease(ctx, func(ctx context.Context, until time.Time) error {
 		return s.store.Renew(ctx, j, until)
 	})
+	working, span := s.tracer.Start(working, j.Kind, incidentID(j.IncidentID))
 	err = s.guarded(func() error { return s.doJob(working, j) })
+	endSpan(span, err)
 	release()
 	switch {
 	case err == nil, errors.Is(err, store.ErrLeaseLost):
