@@ -80,6 +80,10 @@ bench: ## Run the benchmarks: BENCH=regexp chooses, BENCHTIME=1s.
 	@grep -rlE --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -run '^$$' -bench '$(or $(BENCH),.)' -benchtime $(or $(BENCHTIME),1s) -benchmem </dev/null || exit 1; done
 
+.PHONY: flood
+flood: ## Webhooks a second, each on the disk before its answer, p50, p99 and memory in a flood of FLOOD (60s), beside a bare Echo.
+	go test ./cmd/vllm-triage/flood -run '^$$' -bench . -benchtime 1x -timeout 30m -args -flood $(or $(FLOOD),60s)
+
 .PHONY: eval
 eval: build ## Score the ranking over the recorded incidents and print the table.
 	$(BIN) eval triage/testdata/incidents
