@@ -26,6 +26,7 @@ import (
 
 var (
 	crashes = flag.Int("crashes", 200, "how often to kill the program, on each engine")
+	other   = flag.String("other", "", "binary of another version for every second replica: a rolling upgrade, side by side")
 	seed    = flag.Uint64("seed", 0, "of the random instants; 0 takes the time")
 )
 
@@ -41,8 +42,8 @@ const (
 	debounce = 300 * time.Millisecond
 )
 
-// service writes the configuration of one replica.
-func service(t *testing.T, storage, listen, prometheus, slack string) *process {
+// service writes the configuration of one replica of a program.
+func service(t *testing.T, program, storage, listen, prometheus, slack string) *process {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(`
@@ -54,9 +55,7 @@ slack: {bot_token: xoxb-crash, api_url: "%s/api/", channel: %s, timeout: 2s}
 triage: {debounce: %s, edit_interval: 500ms, retriage: [10s]}
 heartbeat: {alertnames: []}
 `, listen, token, storage, prometheus, slack, fakeslack.DefaultChannel, debounce)), 0o600))
-	name, err := binary()
-	require.NoError(t, err)
-	return program(t, name, "serve", "--config", path)
+	return prepare(t, program, "serve", "--config", path)
 }
 
 // alertmanager starts an Alertmanager that posts to an address.
@@ -72,7 +71,7 @@ receivers:
         http_config: {authorization: {credentials: %s}}
 `, webhook, token)), 0o600))
 	listen := "127.0.0.1:" + freePort(t)
-	p := program(t, "prometheus-alertmanager", "--config.file="+path, "--storage.path="+t.TempDir(),
+	p := prepare(t, "prometheus-alertmanager", "--config.file="+path, "--storage.path="+t.TempDir(),
 		"--web.listen-address="+listen, "--cluster.listen-address=")
 	p.start(t)
 	eventually(t, 20*time.Second, "alertmanager is ready", func() bool { return answers(t, "http://"+listen+"/-/ready") })
@@ -97,10 +96,16 @@ func crash(t *testing.T, storage string, replicas int) {
 
 	var replica []*process
 	var addresses []string
-	for range replicas {
+	current, err := binary()
+	require.NoError(t, err)
+	for i := range replicas {
 		port := freePort(t)
+		version := current
+		if i%2 == 1 && *other != "" {
+			version = *other
+		}
 		addresses = append(addresses, "127.0.0.1:"+port)
-		replica = append(replica, service(t, storage, port, prometheus.URL(), slackURL))
+		replica = append(replica, service(t, version, storage, port, prometheus.URL(), slackURL))
 	}
 	for _, p := range replica {
 		p.start(t)
@@ -128,7 +133,7 @@ func crash(t *testing.T, storage string, replicas int) {
 		// One of four is killed at any instant, its start included; the others have come up first. On a busy machine, where a
 		// start takes longer than the time to the next kill, the storm would hit closed doors only.
 		if r.IntN(4) > 0 {
-			eventually(t, 60*time.Second, "the service is ready", func() bool { return answers(t, "http://"+addresses[i]+"/-/accepting") })
+			eventually(t, 60*time.Second, "the service is ready", func() bool { return answers(t, "http://"+addresses[i]+"/-/ready") })
 		}
 		time.Sleep(time.Duration(50+r.IntN(1200)) * time.Millisecond)
 		p.kill()

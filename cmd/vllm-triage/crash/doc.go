@@ -3,6 +3,8 @@
 //
 //	go test -tags crash ./cmd/vllm-triage/crash -v -args -crashes 200
 //
+// With -other PATH every second replica runs the program at PATH, for example the last release: a rolling upgrade.
+//
 // The two Alertmanagers do not know of each other, so everything is delivered twice. It runs on SQLite with one process and
 // on PostgreSQL with two replicas.
 package crash

@@ -70,8 +70,8 @@ type process struct {
 	cmd *exec.Cmd
 }
 
-// program prepares a program; its output is appended to a file that is shown when the test fails.
-func program(t *testing.T, name string, args ...string) *process {
+// prepare makes a program ready to be started; its output is appended to a file that is shown when the test fails.
+func prepare(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	require.NoError(t, err, "install it, or run .ci/run, which does")
