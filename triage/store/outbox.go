@@ -142,7 +142,9 @@ func scanConversation(rows *sql.Rows) (Conversation, error) {
 	return c, err
 }
 
-// ClaimConversation takes the conversation whose news have waited longest. found is false when none is due.
+// ClaimConversation takes the conversation whose news have waited longest, of those in which nothing was told yet before the
+// others: when a channel takes less than there is to tell, a first message matters more than an edit. found is false when none
+// is due.
 func (s *Store) ClaimConversation(
 	ctx context.Context, owner string, now time.Time, lease time.Duration,
 ) (c Conversation, found bool, err error) {
@@ -155,7 +157,7 @@ func (s *Store) ClaimConversation(
 			return err
 		}, `UPDATE conversations SET owner = ?, lease_until = ?, attempts = attempts + 1 WHERE id = (
 				SELECT id FROM conversations WHERE state = 'active' AND shown < wanted AND next_at <= ? AND lease_until <= ?
-				ORDER BY next_at, wanted_at, id LIMIT 1`+s.d.skipLocked+`)
+				ORDER BY CASE WHEN shown > 0 THEN 1 ELSE 0 END, next_at, wanted_at, id LIMIT 1`+s.d.skipLocked+`)
 			RETURNING `+conversationColumns, owner, millis(now.Add(lease)), millis(now), millis(now)); err != nil || !found {
 			return err
 		}

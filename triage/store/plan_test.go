@@ -21,7 +21,7 @@ func TestPollingReadsAnIndex(t *testing.T) {
 		`SELECT MIN(CASE WHEN lease_until > next_at THEN lease_until ELSE next_at END) FROM conversations
 			WHERE state = 'active' AND shown < wanted`,
 		`SELECT id FROM conversations WHERE state = 'active' AND shown < wanted AND next_at <= 5 AND lease_until <= 5
-			ORDER BY next_at, wanted_at, id LIMIT 1`,
+			ORDER BY CASE WHEN shown > 0 THEN 1 ELSE 0 END, next_at, wanted_at, id LIMIT 1`,
 	} {
 		text := plan(t, db, q)
 		require.Contains(t, text, "INDEX", q)
