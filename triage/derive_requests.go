@@ -44,7 +44,13 @@ func (e *Engine) deriveRequests(o *observations) {
 	e.derive(o, "kv_transfer_failed_share", func(i int) float64 {
 		return over(at(lost, i), at(lost, i)+orZero(at(moved, i)))
 	})
-	kv, prompt, output := o.series("kv_usage"), o.series("prompt_length"), o.series("output_length")
+	e.deriveHeld(o)
+}
+
+// deriveHeld computes what running requests hold of the KV cache against what explains it.
+func (e *Engine) deriveHeld(o *observations) {
+	kv, running := o.series("kv_usage"), o.series("running")
+	prompt, output := o.series("prompt_length"), o.series("output_length")
 	var lastPrompt, lastOutput float64
 	// A running request holds its prompt and, on average, half of its answer. Shared prefixes only make it less.
 	e.derive(o, "kv_per_demand", func(i int) float64 {
@@ -58,5 +64,16 @@ func (e *Engine) deriveRequests(o *observations) {
 			return math.NaN()
 		}
 		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * (lastPrompt + lastOutput/2))
+	})
+	// Against the prompt alone it shows how long the answers are that nobody has seen finished.
+	lastPrompt = 0
+	e.derive(o, "kv_per_prompt", func(i int) float64 {
+		if v := at(prompt, i); v > 0 {
+			lastPrompt = v
+		}
+		if o.pool.tokens == 0 || lastPrompt == 0 || math.IsNaN(at(running, i)) {
+			return math.NaN()
+		}
+		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * lastPrompt)
 	})
 }
