@@ -51,7 +51,9 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 		}
 		r.Triggers = append(r.Triggers, e.hypothesis(p, o, s, args, ""))
 	}
-	for _, s := range slices.Concat(w.bottlenecks, w.triggers) {
+	all := slices.Concat(w.bottlenecks, w.triggers)
+	slices.SortStableFunc(all, closest)
+	for _, s := range all {
 		if why, ok := ruledOut(o, s); ok {
 			r.RuledOut = append(r.RuledOut, RuledOut{
 				ID: s.cause.ID, Title: s.cause.Title, Why: why.Text, Reason: why,
@@ -63,9 +65,7 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 		t := text("not_checked", "needs {signal}: {why}", word("signal", s.missing), word("why", x.why))
 		r.NotChecked = append(r.NotChecked, RuledOut{ID: s.cause.ID, Title: s.cause.Title, Why: t.Text, Reason: t})
 	}
-	byID := func(a, b RuledOut) int { return cmp.Compare(a.ID, b.ID) }
-	slices.SortFunc(r.RuledOut, byID)
-	slices.SortFunc(r.NotChecked, byID)
+	slices.SortFunc(r.NotChecked, func(a, b RuledOut) int { return cmp.Compare(a.ID, b.ID) })
 	r.Verdict, r.Inconclusive = e.verdict(p, o, w)
 	r.RunnerUp = runnerUp(o, w)
 	r.Chain = chain(o, w, r.Verdict)
@@ -73,6 +73,20 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 	r.Notes = e.notes(p, o)
 	r.Panels = e.panels(p, o, w)
 	return r
+}
+
+// closest orders causes by how much speaks for them: a reader asks first about what looks like the answer.
+func closest(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.support(), a.support()), cmp.Compare(a.cause.ID, b.cause.ID))
+}
+
+// support is what speaks for a cause, in log-odds, whatever speaks against it.
+func (s scored) support() float64 {
+	sum := 0.0
+	for _, l := range s.lines {
+		sum += max(l.weight, 0)
+	}
+	return sum
 }
 
 func topID(s []scored) string {

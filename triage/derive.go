@@ -247,7 +247,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		if ok {
 			x.scalar = f(p, o)
 			if x.scalar == nil {
-				x.state, x.why = Absent, "what it is computed from has too few values"
+				x.state, x.why = Absent, tooFew(id, o)
 				if err := cmp.Or(p.unlabelled, o.loraErr); err != nil && (p.unlabelled != nil || strings.HasPrefix(id, "lora_")) {
 					x.state, x.why = Failed, failure(err)
 				}
@@ -255,6 +255,18 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		}
 		o.all[id] = x
 	}
+}
+
+// tooFew says why a figure for the whole incident could not be computed.
+func tooFew(id string, o *observations) string {
+	why := "what it is computed from has too few values"
+	switch {
+	case strings.HasPrefix(id, "lora_"):
+		why = "no LoRA adapter was in use"
+	case strings.HasPrefix(id, "replica_") && len(o.replicas) < 2:
+		why = "there is only one replica"
+	}
+	return why
 }
 
 // slotPlateau looks for the signature of max_num_seqs, which no metric gives: running flat at its ceiling while requests

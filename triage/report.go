@@ -35,9 +35,10 @@ type Report struct {
 	// Chain is the causal line, earliest link first: trigger, bottleneck, consequences.
 	Chain []ChainLink `json:"chain,omitempty"`
 	// RunnerUp says in one line why the second bottleneck lost; empty when there is no rival.
-	RunnerUp     Text          `json:"runner_up,omitzero"`
+	RunnerUp Text `json:"runner_up,omitzero"`
+	// RuledOut begins with what looks most like the answer: most evidence for it, and still refuted.
 	RuledOut     []RuledOut    `json:"ruled_out"`
-	NotChecked   []RuledOut    `json:"not_checked,omitempty"`
+	NotChecked   []RuledOut    `json:"not_checked,omitempty"` // By id.
 	Missing      []Missing     `json:"missing"`
 	Inconclusive *Blocked      `json:"inconclusive,omitempty"`
 	Impact       Impact        `json:"impact,omitzero"`
