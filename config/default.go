@@ -22,7 +22,7 @@ func Default() Config {
 		Pages:     Pages{Links: true, LinkTTL: days(30), PublicRunbooks: true, RateLimit: 20},
 		Retention: days(90),
 		Prometheus: Prometheus{
-			HTTP: defaultHTTP(), Timeout: seconds(10), Concurrency: 8, MaxResponse: 64 << 20,
+			HTTP: defaultHTTP(), Timeout: seconds(10), Concurrency: 8, MaxResponse: 16 << 20,
 		},
 		Alertmanager: Alertmanager{HTTP: defaultHTTP(), Timeout: seconds(10)},
 		Slack: Slack{

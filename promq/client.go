@@ -20,7 +20,7 @@ import (
 const (
 	DefaultTimeout          = 10 * time.Second
 	DefaultConcurrency      = 8
-	DefaultMaxResponseBytes = 64 << 20
+	DefaultMaxResponseBytes = 16 << 20
 )
 
 // partialWarning stands in for VictoriaMetrics' isPartial flag.
@@ -47,7 +47,8 @@ type Config struct {
 	Timeout time.Duration
 	// Concurrency is the number of requests in flight at once; the others wait. 0 means DefaultConcurrency.
 	Concurrency int
-	// MaxResponseBytes bounds one response body. 0 means DefaultMaxResponseBytes.
+	// MaxResponseBytes bounds one response body, and together all that are read at once, so that a server that lies cannot
+	// use up the memory of this process. 0 means DefaultMaxResponseBytes.
 	MaxResponseBytes int64
 	// Params are sent with every request, such as dedup=true for Thanos or extra_label for VictoriaMetrics.
 	Params url.Values
@@ -132,7 +133,7 @@ func httpClient(c Config) (*http.Client, error) {
 	maxBytes := orDefault(c.MaxResponseBytes, int64(DefaultMaxResponseBytes))
 	if c.RoundTripper != nil {
 		return &http.Client{
-			Transport:     &transport{next: c.RoundTripper, maxBytes: maxBytes},
+			Transport:     &transport{next: c.RoundTripper, left: newBudget(maxBytes)},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}, nil
 	}
@@ -143,7 +144,7 @@ func httpClient(c Config) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	hc.Transport = &transport{next: hc.Transport, maxBytes: maxBytes}
+	hc.Transport = &transport{next: hc.Transport, left: newBudget(maxBytes)}
 	return hc, nil
 }
 
@@ -177,11 +178,15 @@ func (c *Client) query(ctx context.Context, expr string, ask queryFunc) (Result,
 	err := c.do(ctx, expr, func(ctx context.Context) (v1.Warnings, error) {
 		value, warnings, infos, err := ask(ctx, serverTimeout(ctx)...)
 		res.Infos = infos
-		if err == nil {
-			res.Value = value // On an error it may be half filled.
+		if err == nil && value == nil {
+			err = noAnswer("the answer holds no result")
 		}
+		res.Value = value
 		return warnings, err
 	}, &res.Warnings)
+	if err != nil {
+		res.Value = nil // It may be half filled.
+	}
 	return res, err
 }
 
@@ -238,7 +243,11 @@ func (c *Client) do(ctx context.Context, query string, ask func(context.Context)
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	ctx, x := withExchange(ctx)
+	defer x.done()
 	got, err := ask(ctx)
+	if err == nil && !x.success.Load() {
+		err = noAnswer(`the answer does not say "status": "success"`)
+	}
 	if warnings != nil {
 		*warnings = got
 		if x.partial.Load() {
@@ -250,6 +259,9 @@ func (c *Client) do(ctx context.Context, query string, ask func(context.Context)
 	}
 	return nil
 }
+
+// noAnswer is a body that decodes without an error, such as null, and yet answers nothing: it must not pass for "no data".
+func noAnswer(why string) error { return &v1.Error{Type: v1.ErrBadResponse, Msg: why} }
 
 func (c *Client) fail(ctx context.Context, query string, err error, x *exchange) error {
 	sent, location := x.details()

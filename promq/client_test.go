@@ -331,11 +331,105 @@ func TestBodyCap(t *testing.T) {
 	require.ErrorContains(t, err, "over the size limit")
 }
 
+// halves is a body whose second half is held back until meet is closed; arrive is called when the first half was read.
+type halves struct {
+	parts        []string
+	arrive, done func()
+	meet         <-chan struct{}
+}
+
+func (h *halves) Read(p []byte) (int, error) {
+	switch len(h.parts) {
+	case 0:
+		return 0, io.EOF
+	case 1:
+		h.arrive()
+		<-h.meet
+	}
+	n := copy(p, h.parts[0])
+	if h.parts[0] = h.parts[0][n:]; h.parts[0] == "" {
+		h.parts = h.parts[1:]
+	}
+	return n, nil
+}
+
+func (h *halves) Close() error {
+	h.done()
+	return nil
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAnswersAtOnceShareTheLimit(t *testing.T) {
+	t.Parallel()
+	const cut = len(emptyMatrix) * 3 / 4
+	meet := make(chan struct{})
+	open := sync.OnceFunc(func() { close(meet) })
+	var half atomic.Int32
+	c, err := promq.NewClient(promq.Config{
+		URL: "http://h", MaxResponseBytes: int64(len(emptyMatrix)),
+		RoundTripper: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{}, Body: &halves{
+				parts: []string{emptyMatrix[:cut], emptyMatrix[cut:]}, meet: meet, done: open,
+				arrive: func() {
+					if half.Add(1) == 2 {
+						open()
+					}
+				},
+			}}, nil
+		}),
+	})
+	require.NoError(t, err)
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := askRange(t, c)
+			errs <- err
+		}()
+	}
+	refused := 0
+	for range 2 {
+		if err := <-errs; err != nil {
+			require.True(t, promq.IsTooExpensive(err), err)
+			refused++
+		}
+	}
+	require.NotZero(t, refused, "two answers that are too large together")
+	_, err = askRange(t, c)
+	require.NoError(t, err, "what they held is given back")
+}
+
+// TestAnswersThatAnswerNothing: each decodes without an error, and none may pass for "no data".
+func TestAnswersThatAnswerNothing(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`null`, `{}`, `{"data":{"resultType":"matrix","result":[]}}`, `{"status":"success"}`, `{"status":"success","data":null}`,
+		`{"status":"ok","data":{"resultType":"matrix","result":[]}}`,
+	} {
+		c := serve(t, answer(http.StatusOK, body), nil)
+		res, err := askRange(t, c)
+		require.True(t, promq.IsBadResponse(err), "%s: %v", body, err)
+		require.Nil(t, res.Value)
+		require.ErrorContains(t, err, "check the URL")
+	}
+	for _, body := range []string{`null`, `{}`, `{"data":[]}`, `{"message":"not found"}`} {
+		c := serve(t, answer(http.StatusOK, body), nil)
+		_, _, err := c.LabelValues(t.Context(), "a", nil, t0, t0)
+		require.True(t, promq.IsBadResponse(err), "%s: %v", body, err)
+	}
+	c := serve(t, answer(http.StatusOK, `{"status" : "success","data":null}`), nil)
+	_, _, err := c.LabelValues(t.Context(), "a", nil, t0, t0)
+	require.NoError(t, err, "old servers say null where there is no value")
+}
+
 func TestConcurrencyIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit, queries = 3, 30
 	var now, most atomic.Int32
 	release := make(chan struct{})
+	open := sync.OnceFunc(func() { close(release) }) // Later requests reach the limit again.
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := now.Add(1)
 		defer now.Add(-1)
@@ -346,7 +440,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 			}
 		}
 		if n == limit {
-			close(release) // All slots are taken; nobody leaves before.
+			open() // All slots are taken; nobody leaves before.
 		}
 		<-release
 		answer(200, emptyMatrix)(w, r)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -16,11 +17,15 @@ import (
 type exchange struct {
 	status   atomic.Int32 // HTTP status of the last response; 0 if there was none
 	partial  atomic.Bool  // the body said isPartial: true
+	success  atomic.Bool  // the body said status: success
 	tooLarge atomic.Bool  // the body was over the cap
 
 	mu       sync.Mutex
-	sent     http.Header // the headers of the last request as it went out, credentials included
-	location string      // scheme, host and path of a redirect that was not followed
+	left     *atomic.Int64 // the budget of all bodies; nil before there is one
+	held     int64         // bytes taken from it
+	over     bool          // the request is over: nothing may be taken any more
+	sent     http.Header   // the headers of the last request as it went out, credentials included
+	location string        // scheme, host and path of a redirect that was not followed
 }
 
 type exchangeKey struct{}
@@ -37,11 +42,38 @@ func (x *exchange) details() (http.Header, string) {
 	return x.sent, x.location
 }
 
-// transport caps the body and notes what client_golang drops. The cap is needed because api.Client.Do buffers the whole
-// body before it decodes.
+// done gives the bytes of the request's bodies back, once they are decoded.
+func (x *exchange) done() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	if x.left != nil {
+		x.left.Add(x.held)
+	}
+}
+
+// take says whether n bytes more fit into the budget.
+func (x *exchange) take(n int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return false
+	}
+	x.held += int64(n)
+	return x.left.Add(-int64(n)) >= 0
+}
+
+// transport caps the bodies and notes what client_golang drops. The cap is needed because api.Client.Do buffers the whole
+// body before it decodes. All requests share it: as many of them run at once, each with a cap of its own would add up.
 type transport struct {
-	next     http.RoundTripper
-	maxBytes int64
+	next http.RoundTripper
+	left *atomic.Int64 // bytes that bodies may still hold
+}
+
+func newBudget(n int64) *atomic.Int64 {
+	var b atomic.Int64
+	b.Store(n)
+	return &b
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -58,8 +90,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if loc, locErr := resp.Location(); locErr == nil {
 		x.location = target(loc)
 	}
+	x.left = t.left
 	x.mu.Unlock()
-	resp.Body = &body{ReadCloser: resp.Body, left: t.maxBytes, x: x}
+	resp.Body = &body{ReadCloser: resp.Body, x: x}
 	return resp, nil
 }
 
@@ -78,38 +111,44 @@ var errTooLarge = errors.New("response body over the size limit")
 // the quotes would be escaped, and a label of that name has a string for its value, so the bytes cannot occur elsewhere.
 var partialPattern = regexp.MustCompile(`"isPartial"\s*:\s*true`)
 
+// successPattern finds the mark that every answer of the API has. client_golang asks only whether the status is "error".
+var successPattern = regexp.MustCompile(`"status"\s*:\s*"success"`)
+
 // carryBytes is how much of the previous read is looked at again, for a mark that straddles two reads.
 const carryBytes = 32
 
 // body counts and looks at the bytes that pass.
 type body struct {
 	io.ReadCloser
-	left  int64
 	carry []byte
 	x     *exchange
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.left < 0 {
+	if b.x.tooLarge.Load() {
 		return 0, errTooLarge
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	if b.left < 0 {
+	if !b.x.take(n) {
 		b.x.tooLarge.Store(true)
 		return 0, errTooLarge
 	}
-	if n > 0 && !b.x.partial.Load() {
+	if n > 0 {
 		b.look(p[:n])
 	}
 	return n, err
 }
 
+// look searches what was read for the marks, across the border to what was read before.
 func (b *body) look(p []byte) {
-	head := p[:min(len(p), carryBytes)]
-	if partialPattern.Match(append(b.carry, head...)) || partialPattern.Match(p) {
-		b.x.partial.Store(true)
-		return
+	seam := slices.Concat(b.carry, p[:min(len(p), carryBytes)])
+	for _, m := range []struct {
+		pattern *regexp.Regexp
+		seen    *atomic.Bool
+	}{{partialPattern, &b.x.partial}, {successPattern, &b.x.success}} {
+		if !m.seen.Load() && (m.pattern.Match(seam) || m.pattern.Match(p)) {
+			m.seen.Store(true)
+		}
 	}
 	b.carry = append(b.carry, p[max(0, len(p)-carryBytes):]...)
 	b.carry = append([]byte(nil), b.carry[max(0, len(b.carry)-carryBytes):]...)
