@@ -430,8 +430,12 @@ func requestsSeen(_ *plan, o *observations) map[string]float64 {
 	return out
 }
 
-// restarts counts process starts from shortly before the onset to the end.
+// restarts counts process starts from shortly before the onset to the end. Where neither start times nor scrapes can be
+// seen, that there were none is not known.
 func restarts(p *plan, o *observations) map[string]float64 {
+	if len(o.restarts) == 0 && len(present(o.series("start_time"))) == 0 && len(present(o.series("up"))) == 0 {
+		return nil
+	}
 	n := 0.0
 	for _, r := range o.restarts {
 		if r >= o.onsetIdx-o.points(p.rate+minuteOf) {

@@ -168,6 +168,7 @@ func TestPrometheusInTroubleIsSaid(t *testing.T) {
 			require.Equal(t, triage.Inconclusive, r.Verdict)
 			require.Contains(t, r.Inconclusive.Text.Text, tc.want)
 			require.NotEmpty(t, r.Missing)
+			require.Empty(t, r.RuledOut, "nothing was seen that could refute anything")
 		})
 	}
 }
