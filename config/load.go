@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	promconfig "github.com/prometheus/common/config"
 )
@@ -18,7 +19,8 @@ func NoEnv(string) (string, bool) { return "", false }
 func Load(path string, env Lookup) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read configuration: %w; name the file with --config, or write one from what "+
+			"`vllm-triage check --print-example` prints", err)
 	}
 	c, err := Parse(data, filepath.Dir(path), env)
 	if err != nil {
@@ -91,16 +93,22 @@ func (c *Config) bind(dir string, env Lookup, found *problems) {
 		case s.secret.IsSet() && *s.file != "":
 			found.add(s.path, "give it here or in "+s.path+"_file, not both")
 		case s.secret.IsSet():
+			if _, err := s.secret.Read(); err != nil {
+				found.add(s.path, err.Error())
+			}
 		case *s.file != "":
 			*s.file = promconfig.JoinDir(dir, *s.file)
 			*s.secret = FileSecret(*s.file)
 			if _, err := s.secret.Read(); err != nil {
 				found.add(s.path+"_file", err.Error())
 			}
-		case inEnv && value == "":
+		case inEnv && strings.TrimSpace(value) == "":
 			found.add(s.path, "the environment variable "+name+" is set but empty; unset it or fill it")
 		case inEnv:
 			*s.secret = NewSecret(value)
+			if _, err := s.secret.Read(); err != nil {
+				found.add(s.path, err.Error())
+			}
 		}
 	}
 	if c.Storage.IsZero() {

@@ -4,8 +4,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // redacted stands in for a secret wherever it would be printed.
@@ -32,16 +35,24 @@ func (s Secret) IsSet() bool { return s.text != nil || s.file != "" }
 // IsZero is the opposite of IsSet; encoders leave out zero values by it.
 func (s Secret) IsZero() bool { return !s.IsSet() }
 
+// maxSecret is the largest file that is taken for a secret, in bytes.
+const maxSecret = 64 << 10
+
 // Read returns the secret without the white space around it. A secret that is not set is empty. A file that cannot be
-// read, or holds nothing, is an error: an empty credential must never count as one.
+// read, or holds nothing, is an error: an empty credential must never count as one. So is what no header can carry, such
+// as several lines: it would match nothing that anybody can send.
 func (s Secret) Read() (string, error) {
 	switch {
 	case s.text != nil:
-		return *s.text, nil
+		text := strings.TrimSpace(*s.text) // Variables that were filled from a file often end in a line break.
+		if err := sendable(text); err != nil {
+			return "", fmt.Errorf("read secret: it %w", err)
+		}
+		return text, nil
 	case s.file == "":
 		return "", nil
 	}
-	data, err := os.ReadFile(s.file)
+	data, err := readFile(s.file)
 	if err != nil {
 		return "", fmt.Errorf("read secret: %w", err)
 	}
@@ -49,7 +60,35 @@ func (s Secret) Read() (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("read secret: %s is empty", s.file)
 	}
+	if err := sendable(text); err != nil {
+		return "", fmt.Errorf("read secret: %s %w", s.file, err)
+	}
 	return text, nil
+}
+
+// readFile reads a file that is small enough for a secret.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // Nothing was written.
+	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	if err == nil && len(data) > maxSecret {
+		err = fmt.Errorf("%s is larger than %d KiB, so it holds no secret", path, maxSecret>>10)
+	}
+	return data, err
+}
+
+// sendable says what keeps a text from being a secret.
+func sendable(text string) error {
+	switch {
+	case strings.ContainsAny(text, "\r\n"):
+		return errors.New("has several lines: a secret is one line")
+	case !utf8.ValidString(text), strings.ContainsFunc(text, unicode.IsControl), strings.ContainsRune(text, '\uFEFF'):
+		return errors.New("holds bytes that are no text: save it as UTF-8 without a byte order mark")
+	}
+	return nil
 }
 
 // Equal says whether both come from the same text or file. It takes the same time wherever they differ.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,46 @@ func TestSecretIsReadOnUse(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(" \n"), 0o600))
 	_, err = c.Webhook.BearerToken.Read()
 	require.EqualError(t, err, "read secret: "+file+" is empty")
+}
+
+func TestSecretsThatNobodyCanSend(t *testing.T) {
+	t.Parallel()
+	const good = "first-0123456789abcdef"
+	utf16 := "\xff\xfe"
+	for _, c := range []byte(good) {
+		utf16 += string([]byte{c, 0})
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"two lines":       {good + "\n" + good + "\n", "has several lines"},
+		"byte order mark": {"\uFEFF" + good + "\n", "without a byte order mark"},
+		"UTF-16":          {utf16, "save it as UTF-8"},
+		"NUL":             {good + "\x00" + good, "no text"},
+		"not text":        {good + "\xc3\x28", "no text"},
+		"huge":            {strings.Repeat("a", 1<<17), "larger than 64 KiB"},
+	} {
+		file := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(file, []byte(tt.text), 0o600))
+		_, err := config.FileSecret(file).Read()
+		require.ErrorContains(t, err, tt.want, name)
+		require.ErrorContains(t, err, file, name)
+		require.NotContains(t, err.Error(), good, name)
+		_, err = config.Parse([]byte(minimal+"webhook: {bearer_token_file: token}\n"), filepath.Dir(file), config.NoEnv)
+		require.ErrorContains(t, err, "webhook.bearer_token_file: read secret: ", name)
+	}
+	for _, text := range []string{good, good + "\n", "  " + good + " \r\n"} {
+		env := func(name string) (string, bool) { return text, name == "VLLM_TRIAGE_WEBHOOK_BEARER_TOKEN" }
+		c, err := config.Parse([]byte(minimal), "", env)
+		require.NoError(t, err)
+		got, err := c.Webhook.BearerToken.Read()
+		require.NoError(t, err)
+		require.Equal(t, good, got, "a line break at the end of a variable is not part of the secret")
+	}
+	env := func(name string) (string, bool) { return good + "\n" + good, name == "VLLM_TRIAGE_SLACK_BOT_TOKEN" }
+	_, err := config.Parse([]byte(minimal), "", env)
+	require.ErrorContains(t, err, "slack.bot_token: read secret: it has several lines")
+	blank := func(name string) (string, bool) { return " \n", name == "VLLM_TRIAGE_SLACK_BOT_TOKEN" }
+	_, err = config.Parse([]byte(minimal), "", blank)
+	require.ErrorContains(t, err, "VLLM_TRIAGE_SLACK_BOT_TOKEN is set but empty")
 }
 
 func TestSecretFromEnvironment(t *testing.T) {
