@@ -68,6 +68,9 @@ Incidents: `+strings.Join(demoNames(), ", "))
 	if (*token == "") != (*channel == "") && *channel != "" {
 		return usagef("--channel needs --slack-token")
 	}
+	if err := checkLanguage(*lang); err != nil {
+		return err
+	}
 	d := &demo{env: env, lang: *lang, listen: *listen, token: *token, channel: *channel}
 	if err := d.load(name); err != nil {
 		return err

@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
 
 	"vllm-triage/notify"
 	"vllm-triage/notify/console"
+	"vllm-triage/notify/locale"
 	"vllm-triage/notify/slack"
 	"vllm-triage/promq"
 	"vllm-triage/promq/recording"
@@ -41,6 +44,9 @@ A recording is a directory with tsdb/ (Prometheus blocks), recording.json and we
 	if (*webhook == "") == (*model == "" && *at == "") {
 		return usagef("give either --webhook or --model and --at")
 	}
+	if err := checkOutput(*output, *lang); err != nil {
+		return err
+	}
 	base, err := loadKnowledge(*dirKB)
 	if err != nil {
 		return err
@@ -51,7 +57,7 @@ A recording is a directory with tsdb/ (Prometheus blocks), recording.json and we
 	} else {
 		var t time.Time
 		if t, err = time.Parse(time.RFC3339, *at); err != nil {
-			return usagef("--at is not an RFC 3339 time such as 2026-11-29T14:05:00Z: %w", err)
+			return usagef("--at %q is not an RFC 3339 time such as 2026-11-29T14:05:00Z", *at)
 		}
 		incidents = []triage.Incident{triage.NewAdhoc(triage.Scope{Model: *model}, t, 0)}
 	}
@@ -60,6 +66,9 @@ A recording is a directory with tsdb/ (Prometheus blocks), recording.json and we
 	}
 	rec, err := recording.Open(filepath.Join(*dir, "tsdb"))
 	if err != nil {
+		return err
+	}
+	if err := within(rec, incidents, *webhook == ""); err != nil {
 		return err
 	}
 	for _, in := range incidents {
@@ -75,6 +84,21 @@ A recording is a directory with tsdb/ (Prometheus blocks), recording.json and we
 		}
 		if err := printReport(env.stdout, report, *output, *lang); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// lateEnough is how long after its last sample a recording may still be asked about.
+const lateEnough = 5 * time.Minute
+
+// within refuses a time that was typed and of which the recording knows nothing.
+func within(rec *recording.Recording, incidents []triage.Incident, typed bool) error {
+	first, last := rec.Bounds()
+	for _, in := range incidents {
+		if typed && (in.Now.Before(first) || in.Now.After(last.Add(lateEnough))) {
+			return usagef("--at %s is outside of the recording, which has %s to %s", in.Now.Format(time.RFC3339),
+				first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -138,9 +162,23 @@ func printReport(w io.Writer, r triage.Report, format, lang string) error {
 			}
 		}
 		return nil
-	default:
+	}
+	return checkOutput(format, lang)
+}
+
+// checkOutput refuses a format or a language that does not exist, before anything is asked.
+func checkOutput(format, lang string) error {
+	if !slices.Contains([]string{"text", "json", "slack"}, format) {
 		return usagef("--output is %q, want text, json or slack", format)
 	}
+	return checkLanguage(lang)
+}
+
+func checkLanguage(lang string) error {
+	if known := locale.Languages(); !slices.Contains(known, lang) {
+		return usagef("--lang is %q, want %s", lang, strings.Join(known, " or "))
+	}
+	return nil
 }
 
 // printBlocks writes a message as Slack gets it, in the form that chat.postMessage and the Block Kit Builder take.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -33,6 +34,9 @@ func runTriage(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOutput(*output, *lang); err != nil {
+		return err
+	}
 	if *forFlag < 0 {
 		return usagef("--for is negative")
 	}
@@ -57,7 +61,24 @@ func runTriage(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	return printReport(env.stdout, report, *output, *lang)
+	if err := printReport(env.stdout, report, *output, *lang); err != nil {
+		return err
+	}
+	return unanswered(report)
+}
+
+// unanswered is an error when Prometheus answered nothing at all: the report then tells about Prometheus and not about
+// the model, and a script must see that. It carries what the first query met.
+func unanswered(r triage.Report) error {
+	for _, q := range r.QueryLog {
+		if q.Error == "" {
+			return nil
+		}
+	}
+	if len(r.QueryLog) == 0 {
+		return nil
+	}
+	return fmt.Errorf("none of %d queries was answered: %s", len(r.QueryLog), r.QueryLog[0].Error)
 }
 
 // askedTime reads a point in time as people write it.
@@ -66,6 +87,9 @@ func askedTime(s string, now time.Time) (time.Time, error) {
 		return now, nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		if t.After(now) {
+			return time.Time{}, usagef("--at %s has not come yet: it is %s", s, now.UTC().Format(time.RFC3339))
+		}
 		return t, nil
 	}
 	for _, layout := range []string{"15:04", "15:04:05"} {
