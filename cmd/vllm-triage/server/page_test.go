@@ -290,3 +290,32 @@ func TestHostileLabelsOnPages(t *testing.T) {
 	}
 	require.Empty(t, w.slack.Violations())
 }
+
+// Load balancers ask with HEAD, and who tries an address with the wrong method must not take it for a wrong address.
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	w := opened(t, setup{})
+	for _, path := range []string{"/-/healthy", "/-/ready", "/-/accepting", "/runbooks/kv_cache_exhaustion", w.link("open_incident")} {
+		status, body, _ := w.do(http.MethodHead, path, "", html)
+		require.Equal(t, http.StatusOK, status, path)
+		require.Empty(t, body, path)
+	}
+	for _, tt := range []struct{ method, path, allow string }{
+		{http.MethodGet, "/webhook/alertmanager", "POST"},
+		{http.MethodPut, "/webhook/alertmanager", "POST"},
+		{http.MethodGet, "/-/reload", "POST"},
+		{http.MethodPost, "/incidents", "GET"},
+		{http.MethodDelete, "/incidents/some", "GET"},
+		{http.MethodPost, "/runbooks/kv_cache_exhaustion", "GET"},
+	} {
+		status, body, h := w.do(tt.method, tt.path, "")
+		require.Equal(t, http.StatusMethodNotAllowed, status, tt)
+		require.Contains(t, h.Get("Allow"), tt.allow, tt)
+		require.Contains(t, body, "this address takes ", tt)
+	}
+	for _, path := range []string{"/webhook", "/webhook/", "/api/v2/alerts"} {
+		status, body, _ := w.do(http.MethodPost, path, "")
+		require.Equal(t, http.StatusNotFound, status, path)
+		require.Contains(t, body, "Alertmanager posts to /webhook/alertmanager", path)
+	}
+}

@@ -25,40 +25,46 @@ func (s *Server) routes() *echo.Echo {
 	e.Use(s.recoverPanics, requestID, secureHeaders)
 
 	e.POST("/webhook/alertmanager", s.traced("webhook", s.webhook))
-	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
-	e.GET("/-/ready", s.ready)
-	e.GET("/-/accepting", s.accepting)
+	get(e, "/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
+	get(e, "/-/ready", s.ready)
+	get(e, "/-/accepting", s.accepting)
 	e.POST("/-/reload", s.reloadNow)
 	e.GET("/-/log-level", s.logLevel)
 	e.PUT("/-/log-level", s.logLevel)
 	if s.gather != nil {
-		e.GET("/metrics", s.metricsPage)
+		get(e, "/metrics", s.metricsPage)
 	}
 
 	s.talkRoutes(e)
 
 	assets := http.StripPrefix(web.AssetsPath, http.FileServerFS(web.Assets()))
-	e.GET(web.AssetsPath+"*", func(c echo.Context) error {
+	get(e, web.AssetsPath+"*", func(c echo.Context) error {
 		c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		assets.ServeHTTP(c.Response(), c.Request())
 		return nil
 	})
 
-	pages := e.Group("", s.limitRate())
-	pages.GET("/", s.listPage)
-	pages.GET("/incidents", s.listPage)
-	pages.GET("/incidents/:id", s.incidentPage)
-	pages.GET("/incidents/:id/chart.png", s.incidentChart)
+	// On each route and not on a group: a group answers 404 where another method would do.
+	limit := s.limitRate()
+	get(e, "/", s.listPage, limit)
+	get(e, "/incidents", s.listPage, limit)
+	get(e, "/incidents/:id", s.incidentPage, limit)
+	get(e, "/incidents/:id/chart.png", s.incidentChart, limit)
 	// Alert rules link to /runbooks?alert=NAME.
-	pages.GET("/runbooks", func(c echo.Context) error { return c.Redirect(http.StatusFound, web.RunbookPath("index")) })
-	pages.GET("/runbooks/:cause", s.runbookPage)
-	pages.POST("/incidents/:id/feedback", s.feedbackForm)
-	pages.POST("/incidents/:id/steps", s.stepForm)
-	pages.POST("/incidents/:id/outcome", s.stepForm)
-	pages.POST("/incidents/:id/recheck", s.recheckForm)
-	pages.GET("/api/v1/incidents", s.listAPI)
-	pages.GET("/api/v1/incidents/:id", s.incidentAPI)
+	get(e, "/runbooks", func(c echo.Context) error { return c.Redirect(http.StatusFound, web.RunbookPath("index")) }, limit)
+	get(e, "/runbooks/:cause", s.runbookPage, limit)
+	e.POST("/incidents/:id/feedback", s.feedbackForm, limit)
+	e.POST("/incidents/:id/steps", s.stepForm, limit)
+	e.POST("/incidents/:id/outcome", s.stepForm, limit)
+	e.POST("/incidents/:id/recheck", s.recheckForm, limit)
+	get(e, "/api/v1/incidents", s.listAPI, limit)
+	get(e, "/api/v1/incidents/:id", s.incidentAPI, limit)
 	return e
+}
+
+// get adds a page and its HEAD, which load balancers and link checkers ask with.
+func get(e *echo.Echo, path string, h echo.HandlerFunc, with ...echo.MiddlewareFunc) {
+	e.Match([]string{http.MethodGet, http.MethodHead}, path, h, with...)
 }
 
 // limitRate limits pages and API by source; webhooks have no limit but the store's.
@@ -137,11 +143,11 @@ func (s *Server) SideHandler() http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError
-	e.GET("/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
-	e.GET("/-/ready", s.ready)
-	e.GET("/-/accepting", s.accepting)
+	get(e, "/-/healthy", func(c echo.Context) error { return c.String(http.StatusOK, "healthy\n") })
+	get(e, "/-/ready", s.ready)
+	get(e, "/-/accepting", s.accepting)
 	if s.gather != nil {
-		e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{})))
+		get(e, "/metrics", echo.WrapHandler(promhttp.HandlerFor(s.gather, promhttp.HandlerOpts{})))
 	}
 	return e
 }
@@ -215,6 +221,13 @@ func (s *Server) onError(err error, c echo.Context) {
 		if m, ok := he.Message.(string); ok && m != http.StatusText(status) {
 			reason = m
 		}
+	}
+	switch {
+	case reason != "":
+	case status == http.StatusNotFound && c.Path() == "":
+		reason = "nothing is at this address: Alertmanager posts to /webhook/alertmanager, pages begin at /incidents"
+	case status == http.StatusMethodNotAllowed:
+		reason = "this address takes " + c.Response().Header().Get(echo.HeaderAllow)
 	}
 	id := c.Response().Header().Get(echo.HeaderXRequestID)
 	if status >= 500 {
