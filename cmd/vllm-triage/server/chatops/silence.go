@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -56,9 +57,12 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 		s.private(ctx, p, says(ln(w.say("silence.running"))))
 		return Repeated
 	}
-	defer s.running.forget(key)
+	// It is over before it is answered: who reads the answer may press again at once.
+	release := sync.OnceFunc(func() { s.running.forget(key) })
+	defer release()
 	existing, err := set.Silencer.ListSilences(ctx, true, "")
 	if err != nil {
+		release()
 		return s.silenceFailed(ctx, p, who, in, err)
 	}
 	length := silenceTimes[a.Name]
@@ -74,6 +78,7 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 		}
 		id, err := set.Silencer.CreateSilence(ctx, ms, start, end, who.signature(), comment)
 		if err != nil && len(made) == 0 {
+			release()
 			return s.silenceFailed(ctx, p, who, in, err)
 		}
 		if err != nil {
@@ -82,6 +87,7 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 		}
 		made = append(made, id)
 	}
+	release()
 	if len(made) == 0 {
 		x := covered[0]
 		until := who.format(s.now()).Clock(x.EndsAt)
