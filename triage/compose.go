@@ -522,6 +522,10 @@ func (e *Engine) notes(p *plan, o *observations) []Text {
 		out = append(out, text("note.stale", "the newest sample is {age} old: Prometheus has no fresh data of this scope",
 			number("age", p.end.Sub(p.edge).Seconds(), Seconds)))
 	}
+	if o.absence.stopped {
+		out = append(out, text("note.stopped", "Prometheus has no fresh sample of any target: it stopped scraping, lags behind or has another "+
+			"clock, so what is missing says nothing about vLLM"))
+	}
 	if o.only != nil {
 		out = append(out, text("note.focus", "{replica} stands out from its peers and was judged by its own figures",
 			word("replica", firstOf(o.only.place.Instance, o.only.place.Pod))))

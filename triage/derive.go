@@ -237,6 +237,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"kv_max_concurrency":   kvMaxConcurrency,
 		"core_missing":         coreMissing,
 		"data_age":             dataAge,
+		"scrapes_stopped":      scrapesStopped,
 		"taken_over":           takenOver,
 	} {
 		s, ok := e.kb.Signal(id)

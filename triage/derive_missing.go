@@ -15,8 +15,9 @@ import (
 // absence is what was found out about a scope without fresh vLLM metrics.
 type absence struct {
 	asked bool
-	// fresh says that Prometheus has samples of something at the end.
-	fresh bool
+	// fresh says that Prometheus has samples of something at the end; stopped, that it has none although it had before. Where
+	// the targets' own series are not kept at all, neither is known.
+	fresh, stopped bool
 	// models are the names of models that do have data, at most five, when the one asked about has none.
 	models []string
 	// http counts targets of the scope that count HTTP requests and export nothing of the engine.
@@ -29,16 +30,28 @@ var coreSignals = []string{
 	"e2e_count",
 }
 
-// readAbsence asks, only when the scope has no sample of late, whether Prometheus is alive at all and whether the
-// servers answer without the engine's metrics (--disable-log-stats, or an engine that is not up yet).
+// stoppedWithin is how far back it is looked for targets that are not there any more.
+const stoppedWithin = 2 * time.Hour
+
+// readAbsence asks, only when the scope has no sample at the end, whether Prometheus has samples of anything there: if not
+// it stopped or lags behind. When the scope has none of late, it also asks whether the servers answer without the engine's
+// metrics (--disable-log-stats, or an engine that is not up yet).
 func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *observations) {
-	if p.discovery != nil || len(present(o.late.of(o.series("serving")))) > 0 {
+	serving := o.series("serving")
+	if p.discovery != nil || !math.IsNaN(lastOf(serving)) {
 		return
 	}
 	o.absence.asked = true
 	up := log.instant(ctx, "any_target", "count(up)", p.end)
-	if v, ok := up.value.(model.Vector); ok && len(v) > 0 {
-		o.absence.fresh = true
+	if v, ok := up.value.(model.Vector); up.err != nil || ok && len(v) > 0 {
+		o.absence.fresh = true // A question that failed says nothing against it.
+	} else {
+		before := log.instant(ctx, "any_target_before", "count(present_over_time(up["+promDuration(stoppedWithin)+"]))", p.end)
+		v, ok := before.value.(model.Vector)
+		o.absence.stopped = ok && len(v) > 0
+	}
+	if len(present(o.late.of(serving))) > 0 {
+		return
 	}
 	if len(p.names) == 0 {
 		seen := log.instant(ctx, "other_models", "topk(5, count by (model_name) ("+e.selector(p.anchor, Scope{})+"))", p.end)
@@ -112,7 +125,21 @@ func dataAge(p *plan, o *observations) map[string]float64 {
 
 // prometheusStopped says that nothing at all has a sample at the end: an absent target then says nothing about a replica.
 func (o *observations) prometheusStopped() bool {
-	return o.absence.asked && !o.absence.fresh && math.IsNaN(lastOf(o.series("up"))) && promq.Max(present(o.series("up"))) > 0
+	return o.absence.stopped && math.IsNaN(lastOf(o.series("up"))) && promq.Max(present(o.series("up"))) > 0
+}
+
+// scrapesStopped is 1 when Prometheus has no fresh sample of anything. max is 1 only where that is known.
+func scrapesStopped(p *plan, o *observations) map[string]float64 {
+	if p.discovery != nil {
+		return nil
+	}
+	switch {
+	case o.absence.stopped:
+		return map[string]float64{"level": 1, "max": 1, "base": 0}
+	case o.absence.asked && !o.absence.fresh:
+		return map[string]float64{"max": 0, "base": 0} // Without targets' own series it is not known.
+	}
+	return map[string]float64{"level": 0, "max": 0, "base": 0}
 }
 
 func lastOf(v []float64) float64 { return at(v, len(v)-1) }

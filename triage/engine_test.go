@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,32 @@ func TestPrometheusInTroubleIsSaid(t *testing.T) {
 			require.NotEmpty(t, r.Missing)
 			require.Empty(t, r.RuledOut, "nothing was seen that could refute anything")
 		})
+	}
+}
+
+// TestPrometheusLagsBehind: what it does not have yet is no outage of the replicas, however far behind it is.
+func TestPrometheusLagsBehind(t *testing.T) {
+	t.Parallel()
+	store, last := kvLongerOutputs(t)
+	s := promqtest.Serve(t, store)
+	for _, lag := range []time.Duration{6 * time.Minute, 12 * time.Minute, time.Hour} {
+		now := last.Add(lag)
+		r := triaged(t, s, firing(now, map[string]string{"model_name": "demo"}))
+		require.Equal(t, "metrics_missing", r.Bottlenecks[0].ID, lag)
+		require.Equal(t, "action.metrics_missing.prometheus", r.Bottlenecks[0].Actions[0].Key, lag)
+		require.NotEqual(t, "replica_loss", r.Triggers[0].ID, lag)
+		require.True(t, slices.ContainsFunc(r.Notes, func(n triage.Text) bool { return n.Key == "note.stopped" }), "%s: %v", lag, r.Notes)
+		for _, x := range append(r.Bottlenecks, r.Triggers...) {
+			if x.ID == "replica_down" || x.ID == "replica_loss" {
+				require.Less(t, x.Probability, 0.2, "%s: %s", lag, x.ID)
+			}
+		}
+	}
+	// Where nobody keeps the targets' own series, that they are not there tells nothing.
+	r := triaged(t, promqtest.Serve(t, store.Drop("up")), firing(last.Add(12*time.Minute), map[string]string{"model_name": "demo"}))
+	require.False(t, slices.ContainsFunc(r.Notes, func(n triage.Text) bool { return n.Key == "note.stopped" }), r.Notes)
+	for _, a := range r.Bottlenecks[0].Actions {
+		require.NotEqual(t, "action.metrics_missing.prometheus", a.Key)
 	}
 }
 
