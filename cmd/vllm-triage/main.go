@@ -92,6 +92,10 @@ func run(ctx context.Context, env environment) int {
 		case errors.As(err, &bad):
 			fmt.Fprintf(env.stderr, "vllm-triage %s: %v\nRun \"vllm-triage %s --help\" for its flags.\n", name, err, name)
 			return exitUsage
+		case ctx.Err() != nil && name == "serve" && errors.Is(err, context.Canceled):
+			// A service that is told to stop while it starts has done as it was told.
+			fmt.Fprintf(env.stderr, "vllm-triage serve: stopped before it served: %v\n", context.Cause(ctx))
+			return exitOK
 		default:
 			fmt.Fprintf(env.stderr, "vllm-triage %s: %v\n", name, err)
 			return exitFailed

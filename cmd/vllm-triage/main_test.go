@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +35,31 @@ func configured(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
+}
+
+// TestStoppedWhileItStarts: a service that is told to stop before it serves did not fail; a command that found nothing did.
+func TestStoppedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	path := configured(t, "prometheus: {url: 'http://127.0.0.1:1'}\nwebhook: {bearer_token: 0123456789abcdef}\n"+
+		"slack: {bot_token: xoxb-0123456789, channel: '#x'}\nserver: {listen: '127.0.0.1:0'}\nstorage: 'sqlite:"+filepath.Join(t.TempDir(), "a.db")+"'\n")
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"serve", "--config", path}, exitOK, "stopped before it served"},
+		{[]string{"triage", "--prometheus", "http://127.0.0.1:1"}, exitFailed, "canceled"},
+	} {
+		var stderr bytes.Buffer
+		code := run(ctx, environment{
+			args: tt.args, getenv: func(string) string { return "" }, lookupenv: func(string) (string, bool) { return "", false },
+			stdin: strings.NewReader(""), stdout: io.Discard, stderr: &stderr,
+		})
+		require.Equal(t, tt.code, code, stderr.String())
+		require.Contains(t, stderr.String(), tt.want)
+	}
 }
 
 func TestUsage(t *testing.T) {
