@@ -149,7 +149,7 @@ func greet(ctx context.Context, s *server.Server, log *zap.Logger) {
 	}
 	id, err := n.Check(ctx)
 	if err != nil {
-		log.Error("Slack does not accept the token; messages are kept until it does", zap.Error(err))
+		log.Error("Slack cannot be used; messages are kept until it can", zap.Error(err))
 		return
 	}
 	log.Info("connected to Slack", zap.Any("identity", id))

@@ -152,8 +152,12 @@ func (r *checks) prometheus(ctx context.Context, c *config.Config) {
 	case promq.IsUnauthorized(err), promq.IsUnavailable(err), promq.IsTimeout(err):
 		r.fail("prometheus", err)
 		return
-	case err != nil:
-		// Some servers that speak the API do not tell their version.
+	case err != nil || version == "":
+		// Some servers that speak the API do not tell their version; a login page answers no query either.
+		if _, err := client.Query(ctx, "vector(1)", time.Now()); err != nil {
+			r.fail("prometheus", err)
+			return
+		}
 		version = "unknown version"
 	}
 	r.ok("prometheus", "%s answers (%s)", client.Target(), version)

@@ -142,6 +142,20 @@ func TestCheckLivePrometheusRefuses(t *testing.T) {
 	require.Contains(t, r.stdout, "credentials refused")
 }
 
+// A login page answers everything with 200: it must not pass for a Prometheus without a version, nor for Slack.
+func TestCheckLiveLoginPage(t *testing.T) {
+	t.Parallel()
+	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in</html>")) }))
+	t.Cleanup(p.Close)
+	path := configured(t, "prometheus: {url: '"+p.URL+"'}\nslack: {bot_token: xoxb-0123456789, channel: '#x', api_url: '"+p.URL+"/api/'}\n"+
+		"storage: sqlite:"+filepath.Join(t.TempDir(), "s.db")+"\n")
+	r := vllmTriage(t, "check", "--live", "--config", path)
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stdout, "FAILED   prometheus: ")
+	require.NotContains(t, r.stdout, "ok       prometheus")
+	require.Regexp(t, "FAILED   slack: .*check slack.api_url and the proxy", r.stdout)
+}
+
 func TestJobsAndBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -162,6 +163,9 @@ func ofNetwork(err error, s *sent) *notify.Error {
 	}
 	if errors.Is(err, context.Canceled) {
 		e.Reason = notify.OtherReason
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		e.Hint = "what answers is not Slack: check slack.api_url and the proxy"
 	}
 	return e
 }
