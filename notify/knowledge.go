@@ -9,8 +9,15 @@ import (
 	"vllm-triage/triage/kb"
 )
 
-// secondIs begins the sentence about the runner-up, before what speaks against it.
-const secondIs = "{second} is second: "
+// What a sentence of the knowledge base may follow: the runner-up before what speaks against it, and the first choice
+// before what contradicts it.
+const (
+	secondIs = "{second} is second: "
+	fitsBut  = "{first} fits best, but "
+)
+
+// leads are the catalogue's keys for the two.
+var leads = map[string]string{secondIs: "ui.second_is", fitsBut: "ui.fits_but"}
 
 // spoken is what the embedded knowledge base says, so that it can be said in other words: with other units and zones,
 // and in other languages. Sites may lay their own knowledge over it; what does not match is told as the report has it.
@@ -37,6 +44,7 @@ var embeddedKnowledge = sync.OnceValue(func() spoken {
 			if p.SayAgainst != "" {
 				s.templates["evidence."+c.ID+"."+p.ID+".against"] = p.SayAgainst
 				s.templates["runner_up."+c.ID+"."+p.ID] = secondIs + p.SayAgainst
+				s.templates["contradicted."+c.ID+"."+p.ID] = fitsBut + p.SayAgainst
 			}
 		}
 		for _, r := range c.Requires {
@@ -74,9 +82,11 @@ func (b *builder) template(t triage.Text) (string, bool) {
 	if b.words.Language() == locale.Fallback {
 		return english, true
 	}
-	if rest, ok := strings.CutPrefix(english, secondIs); ok {
-		s, known := b.words.Lookup("knowledge." + rest)
-		return b.words.Fill("ui.second_is", "why", s), known
+	for lead, key := range leads {
+		if rest, ok := strings.CutPrefix(english, lead); ok {
+			s, known := b.words.Lookup("knowledge." + rest)
+			return b.words.Fill(key, "why", s), known
+		}
 	}
 	return b.words.Lookup("knowledge." + english)
 }

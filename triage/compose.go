@@ -379,6 +379,11 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		return CauseFound, nil
 	}
 	b := &Blocked{}
+	if l := top.contradiction(); quiet && l != nil && l.p.SayAgainst != "" {
+		b.Text = o.say("contradicted."+top.cause.ID+"."+l.p.ID, "{first} fits best, but "+l.p.SayAgainst, l.p, word("first", top.cause.Title))
+		b.Query = o.get(l.p.Signal).expr
+		return Inconclusive, b
+	}
 	if x, ok := decider(o, top, rival); ok {
 		b.Text = text("blocked.rivals_missing", "{first} and {second} are about as likely; {signal} would decide, and it is {state}",
 			word("first", top.cause.Title), word("second", rival.cause.Title), word("signal", x.sig.Title), word("state", string(x.state)))
@@ -407,8 +412,17 @@ func keyQuery(o *observations, s scored) string {
 }
 
 // contradicted says that key evidence speaks clearly against a cause that other evidence put first.
-func (s scored) contradicted() bool {
-	return slices.ContainsFunc(s.lines, func(l line) bool { return l.p.Key && l.weight <= -1.5 })
+func (s scored) contradicted() bool { return s.contradiction() != nil }
+
+// contradiction is the key evidence that speaks most clearly against a cause; nil when none does.
+func (s scored) contradiction() *line {
+	var worst *line
+	for i := range s.lines {
+		if l := &s.lines[i]; l.p.Key && l.weight <= -1.5 && (worst == nil || l.weight < worst.weight) {
+			worst = l
+		}
+	}
+	return worst
 }
 
 // decider finds the unknown evidence that separates two causes best.

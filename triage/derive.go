@@ -226,6 +226,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"replica_arrival_skew": replicaArrivalSkew,
 		"replica_itl_skew":     replicaITLSkew,
 		"replicas_gone":        replicasGone,
+		"replicas_silent":      replicasSilent,
 		"lora_adapters":        loraAdapters,
 		"lora_max":             loraMax,
 		"lora_pressure":        loraPressure,
@@ -264,7 +265,7 @@ func tooFew(id string, o *observations) string {
 	switch {
 	case strings.HasPrefix(id, "lora_"):
 		why = "no LoRA adapter was in use"
-	case strings.HasPrefix(id, "replica_") && len(o.replicas) < 2:
+	case strings.HasPrefix(id, "replica") && len(o.replicas) < 2:
 		why = "there is only one replica"
 	}
 	return why

@@ -7,9 +7,14 @@ import (
 	"strings"
 )
 
-// Random draws a fleet and something that happens to it. The fault's kind is one of those in Scenarios; what Truth does
-// not confirm is to be dropped.
-func Random(seed uint64) Scenario {
+// Random draws a fleet and something that happens to it, and asks 3 to 30 minutes later. The fault's kind is one of those
+// in Scenarios; what Truth does not confirm is to be dropped.
+func Random(seed uint64) Scenario { return draw(seed, false) }
+
+// Soon is Random with faults that are there at once, asked 50 seconds to 3 minutes later, as the first alert does.
+func Soon(seed uint64) Scenario { return draw(seed, true) }
+
+func draw(seed uint64, soon bool) Scenario {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce)) //nolint:gosec // Simulation, not secrets.
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
 	f := func(list ...float64) float64 { return list[rng.IntN(len(list))] }
@@ -25,6 +30,9 @@ func Random(seed uint64) Scenario {
 	s.scrape = f(5, 10, 15, 15, 30)
 	s.calm, s.ask = f(10, 20, 40, 60), between(3, 30)
 	s.ramp = min(f(0, 0, 0, 2, 8, 20), s.ask*0.7)
+	if soon {
+		s.scrape, s.calm, s.ask, s.ramp = f(5, 5, 10, 15), f(4, 10, 20), between(0.8, 3), 0
+	}
 	s.wave, s.spread, s.random = f(0, 0.1, 0.2), f(0.2, 0.6, 1), rng.IntN(2) == 0
 	s.budget = int(f(2048, 4096, 8192, 16384))
 	// What may be in use without being at fault.

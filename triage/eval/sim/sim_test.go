@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"vllm-triage/triage"
 	"vllm-triage/triage/eval/sim"
 	"vllm-triage/triage/kb"
 )
@@ -18,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // environment chooses what is asked: "all" every scenario of the table with three seeds, "random 1 200" fleets drawn by the
-// seeds 1 to 200, anything else the scenarios whose names match it as a shell pattern. Unset is the fast set.
+// seeds 1 to 200, "soon 1 200" the same asked early, anything else the scenarios whose names match it as a shell pattern. Unset is the fast set.
 const environment = "VLLM_TRIAGE_SIM"
 
 // fast are the scenarios of every run: each bottleneck, and each trigger, on fleets whose runs are short.
@@ -42,7 +43,9 @@ func TestUnseen(t *testing.T) {
 	case choice == "all":
 		seeds = []uint64{1, 2, 3}
 	case words[0] == "random":
-		list = random(t, words[1:])
+		list = drawn(t, sim.Random, words[1:])
+	case words[0] == "soon":
+		list = drawn(t, sim.Soon, words[1:])
 	default:
 		list = named(t, list, words)
 	}
@@ -75,6 +78,20 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// An engine that hangs while it is idle freezes its gauges at zero: all that shows is that it takes no part any more.
+func TestASilentReplicaIsNotCalm(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{5065, 5073} {
+		p := sim.Soon(seed).Play(1)
+		require.Equal(t, "engine_stalled", p.Scenario.Bottleneck)
+		rep, err := sim.Ask(t.Context(), kb.Default(), p)
+		require.NoError(t, err)
+		require.Equal(t, triage.Inconclusive, rep.Verdict)
+		require.NotNil(t, rep.Inconclusive)
+		require.Contains(t, rep.Inconclusive.Text.Text, "produce nothing", "%+v", rep.Inconclusive)
+	}
+}
+
 func named(t *testing.T, list []sim.Scenario, patterns []string) []sim.Scenario {
 	t.Helper()
 	var out []sim.Scenario
@@ -92,16 +109,16 @@ func named(t *testing.T, list []sim.Scenario, patterns []string) []sim.Scenario 
 	return out
 }
 
-func random(t *testing.T, bounds []string) []sim.Scenario {
+func drawn(t *testing.T, draw func(seed uint64) sim.Scenario, bounds []string) []sim.Scenario {
 	t.Helper()
-	require.Len(t, bounds, 2, "%s=random FROM TO", environment)
+	require.Len(t, bounds, 2, "%s=random FROM TO, or soon FROM TO", environment)
 	from, err := strconv.ParseUint(bounds[0], 10, 32)
 	require.NoError(t, err)
 	to, err := strconv.ParseUint(bounds[1], 10, 32)
 	require.NoError(t, err)
 	var out []sim.Scenario
 	for seed := from; seed <= to; seed++ {
-		out = append(out, sim.Random(seed))
+		out = append(out, draw(seed))
 	}
 	return out
 }
