@@ -52,7 +52,7 @@ func (e *Engine) report(p *plan, o *observations, w *weighed) Report {
 		r.Triggers = append(r.Triggers, e.hypothesis(p, o, s, args, ""))
 	}
 	all := slices.Concat(w.bottlenecks, w.triggers)
-	slices.SortStableFunc(all, closest)
+	slices.SortFunc(all, closest)
 	for _, s := range all {
 		if why, ok := ruledOut(o, s); ok {
 			r.RuledOut = append(r.RuledOut, RuledOut{
@@ -291,13 +291,7 @@ func ruledOut(o *observations, s scored) (Text, bool) {
 	if s.score > -2 {
 		return Text{}, false
 	}
-	var best *line
-	for i := range s.lines {
-		l := &s.lines[i]
-		if l.weight < 0 && l.p.Signal != "" && (best == nil || l.weight < best.weight) {
-			best = l
-		}
-	}
+	best := s.against(func(l *line) bool { return l.p.Signal != "" })
 	if best == nil {
 		return Text{}, false
 	}
@@ -416,9 +410,14 @@ func (s scored) contradicted() bool { return s.contradiction() != nil }
 
 // contradiction is the key evidence that speaks most clearly against a cause; nil when none does.
 func (s scored) contradiction() *line {
+	return s.against(func(l *line) bool { return l.p.Key && l.weight <= -1.5 })
+}
+
+// against is the evidence of a kind that speaks most against a cause, the first of equals; nil when none does.
+func (s scored) against(kind func(*line) bool) *line {
 	var worst *line
 	for i := range s.lines {
-		if l := &s.lines[i]; l.p.Key && l.weight <= -1.5 && (worst == nil || l.weight < worst.weight) {
+		if l := &s.lines[i]; l.weight < 0 && kind(l) && (worst == nil || l.weight < worst.weight) {
 			worst = l
 		}
 	}
@@ -456,12 +455,7 @@ func runnerUp(o *observations, w *weighed) Text {
 		return Text{}
 	}
 	s := w.bottlenecks[1]
-	var best *line
-	for i := range s.lines {
-		if l := &s.lines[i]; l.weight < 0 && (best == nil || l.weight < best.weight) {
-			best = l
-		}
-	}
+	best := s.against(func(*line) bool { return true })
 	title := word("second", s.cause.Title)
 	if best != nil && best.p.Signal == "" {
 		return text("runner_up.consequence", "{second} is second: here it follows from {first}", title,

@@ -102,17 +102,13 @@ func (e *Engine) deriveSeries(p *plan, o *observations) {
 	e.derive(o, "tokens_per_arrival", func(i int) float64 { return over(at(generated, i), at(arriving, i)) })
 	e.derive(o, "tokens_per_running", func(i int) float64 { return over(at(generated, i), at(running, i)) })
 	e.deriveDemand(o)
-	kv, prompt := o.series("kv_usage_max"), o.series("prompt_length")
+	kv, prompt := o.series("kv_usage_max"), o.carried("prompt_length")
 	kv = rollingMax(kv, k) // Usage drops after each preemption; what it reached is what was asked for.
-	var lastPrompt float64
 	e.derive(o, "kv_headroom", func(i int) float64 {
-		if v := at(prompt, i); v > 0 {
-			lastPrompt = v
-		}
-		if o.pool.perReplica == 0 || lastPrompt == 0 {
+		if o.pool.perReplica == 0 || prompt[i] == 0 {
 			return math.NaN()
 		}
-		return (1 - at(kv, i)) * o.pool.perReplica / lastPrompt
+		return (1 - at(kv, i)) * o.pool.perReplica / prompt[i]
 	})
 	if x := o.get("kv_headroom"); x.state == Absent && o.configErr != nil {
 		x.state, x.why = Failed, "the size of the KV cache: "+failure(o.configErr)
@@ -193,6 +189,21 @@ func at(v []float64, i int) float64 {
 		return math.NaN()
 	}
 	return v[i]
+}
+
+// carried is a series of sizes in which the last one known stands for those that follow; 0 before the first. Requests that
+// end seldom leave holes.
+func (o *observations) carried(id string) []float64 { return carry(o.series(id), o.grid.points()) }
+
+func carry(v []float64, n int) []float64 {
+	out, last := make([]float64, n), 0.0
+	for i := range out {
+		if x := at(v, i); x > 0 {
+			last = x
+		}
+		out[i] = last
+	}
+	return out
 }
 
 func orZero(x float64) float64 {

@@ -105,10 +105,7 @@ func coreMissing(p *plan, o *observations) map[string]float64 {
 // dataAge is how old the newest sample of the scope is.
 func dataAge(p *plan, o *observations) map[string]float64 {
 	serving := o.series("serving")
-	last := len(serving) - 1
-	for last >= 0 && math.IsNaN(serving[last]) {
-		last--
-	}
+	last := tailFrom(len(serving), func(i int) bool { return math.IsNaN(serving[i]) }) - 1
 	if last < 0 {
 		return nil
 	}

@@ -5,22 +5,18 @@ import "math"
 // deriveDemand computes the share of the KV cache that running requests need: their prompts, less what the prefix cache
 // had and they may share, and on average half of their answers. Where no gauge gives the usage, it stands in.
 func (e *Engine) deriveDemand(o *observations) {
-	running, prompt, output, hits := o.series("running"), o.series("prompt_length"), o.series("output_length"), o.series("prefix_hit_ratio")
-	perArrival := o.series("tokens_per_arrival")
-	var lastPrompt, lastOutput, lastHit float64
-	keep := func(last *float64, v float64) {
-		if v > 0 {
-			*last = v
-		}
+	running, prompt, hits := o.series("running"), o.carried("prompt_length"), o.carried("prefix_hit_ratio")
+	finished, perArrival := o.series("output_length"), o.series("tokens_per_arrival")
+	longest := newSeries(o.grid.points())
+	for i := range longest {
+		longest[i] = max(orZero(at(finished, i)), orZero(at(perArrival, i)))
 	}
+	output := carry(longest, len(longest))
 	e.derive(o, "kv_demand", func(i int) float64 {
-		keep(&lastPrompt, at(prompt, i))
-		keep(&lastOutput, max(orZero(at(output, i)), orZero(at(perArrival, i))))
-		keep(&lastHit, min(at(hits, i), 1))
-		if o.pool.tokens == 0 || lastPrompt == 0 {
+		if o.pool.tokens == 0 || prompt[i] == 0 {
 			return math.NaN()
 		}
-		return math.Min(at(running, i)*(lastPrompt*(1-lastHit)+lastOutput/2)/o.pool.tokens, 1)
+		return math.Min(at(running, i)*(prompt[i]*(1-min(hits[i], 1))+output[i]/2)/o.pool.tokens, 1)
 	})
 	for _, id := range []string{"kv_usage", "kv_usage_max"} {
 		if s, ok := e.kb.Signal(id); ok {
@@ -50,30 +46,15 @@ func (e *Engine) deriveRequests(o *observations) {
 // deriveHeld computes what running requests hold of the KV cache against what explains it.
 func (e *Engine) deriveHeld(o *observations) {
 	kv, running := o.series("kv_usage"), o.series("running")
-	prompt, output := o.series("prompt_length"), o.series("output_length")
-	var lastPrompt, lastOutput float64
+	prompt, output := o.carried("prompt_length"), o.carried("output_length")
+	against := func(i int, size float64) float64 {
+		if o.pool.tokens == 0 || prompt[i] == 0 || math.IsNaN(at(running, i)) {
+			return math.NaN()
+		}
+		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * size)
+	}
 	// A running request holds its prompt and, on average, half of its answer. Shared prefixes only make it less.
-	e.derive(o, "kv_per_demand", func(i int) float64 {
-		if v := at(prompt, i); v > 0 {
-			lastPrompt = v
-		}
-		if v := at(output, i); v > 0 {
-			lastOutput = v
-		}
-		if o.pool.tokens == 0 || lastPrompt == 0 || math.IsNaN(at(running, i)) {
-			return math.NaN()
-		}
-		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * (lastPrompt + lastOutput/2))
-	})
+	e.derive(o, "kv_per_demand", func(i int) float64 { return against(i, prompt[i]+output[i]/2) })
 	// Against the prompt alone it shows how long the answers are that nobody has seen finished.
-	lastPrompt = 0
-	e.derive(o, "kv_per_prompt", func(i int) float64 {
-		if v := at(prompt, i); v > 0 {
-			lastPrompt = v
-		}
-		if o.pool.tokens == 0 || lastPrompt == 0 || math.IsNaN(at(running, i)) {
-			return math.NaN()
-		}
-		return at(kv, i) * o.pool.tokens / ((at(running, i) + 1) * lastPrompt)
-	})
+	e.derive(o, "kv_per_prompt", func(i int) float64 { return against(i, prompt[i]) })
 }

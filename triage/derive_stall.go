@@ -21,11 +21,16 @@ func (o *observations) progress() []float64 {
 // last token came about one rate window before.
 func stallStart(o *observations) (start int, ok bool) {
 	gen, prompt := o.progress(), o.series("prompt_tokens")
-	start = o.grid.points()
-	for start > 0 && at(gen, start-1) == 0 && !(at(prompt, start-1) > 0) {
-		start--
-	}
+	start = tailFrom(o.grid.points(), func(i int) bool { return at(gen, i) == 0 && !(at(prompt, i) > 0) })
 	return start, start < o.grid.points()
+}
+
+// tailFrom is where the stretch begins that something holds for and that lasts to the end of n points; n without one.
+func tailFrom(n int, holds func(i int) bool) int {
+	for n > 0 && holds(n-1) {
+		n--
+	}
+	return n
 }
 
 // integral is how many events a rate counts in a range.

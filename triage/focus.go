@@ -78,9 +78,11 @@ func (o *observations) strangeness(r replica) float64 {
 
 // silent says that a replica holds requests and produces nothing while others do.
 func (o *observations) silent(r replica) bool {
-	if lastKnown(r.series("generation_tokens")) != 0 || !(o.replicaLevel(r, "load", o.late) > 0) {
-		return false
-	}
+	return lastKnown(r.series("generation_tokens")) == 0 && o.replicaLevel(r, "load", o.late) > 0 && o.anyProduces()
+}
+
+// anyProduces says that some replica made tokens when it was last seen.
+func (o *observations) anyProduces() bool {
 	return slices.ContainsFunc(o.replicas, func(x replica) bool { return lastKnown(x.series("generation_tokens")) > 0 })
 }
 

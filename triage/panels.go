@@ -51,12 +51,11 @@ func (e *Engine) panels(p *plan, o *observations, w *weighed) []Panel {
 // alerted is the signal that the first alert with a known expression watches: one that the expression names and that has
 // values here; of several, one that the cause shows too. It is empty when that cannot be told.
 func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
-	alerts := slices.Clone(p.in.Alerts)
-	slices.SortStableFunc(alerts, func(a, b Alert) int { return a.StartsAt.Compare(b.StartsAt) })
-	for _, a := range alerts {
+	alerts := slices.SortedStableFunc(slices.Values(p.in.Alerts), func(a, b Alert) int { return a.StartsAt.Compare(b.StartsAt) })
+	for _, watched := range expressionsOf(alerts) {
 		first := ""
 		for _, s := range e.kb.Signals {
-			if !watches(a, s) {
+			if !watches(watched, s) {
 				continue
 			}
 			if x := o.get(s.ID); x.state != Present || x.values == nil {
@@ -78,22 +77,36 @@ func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
 
 var metricPattern = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 
-// watches says that an alert's expression names one of the metrics of a signal.
-func watches(a Alert, s kb.Signal) bool {
-	watched := watchedMetrics(a)
+// watches says that an alert's expression, taken apart, names one of the metrics of a signal.
+func watches(watched map[string]bool, s kb.Signal) bool {
 	return slices.ContainsFunc(s.Spellings(), func(name string) bool { return watched[name] })
 }
 
-// watchedMetrics are the words of an alert's expression that may be names of metrics. Prometheus puts the expression into the
-// link to where the alert comes from.
-func watchedMetrics(a Alert) map[string]bool {
-	out := map[string]bool{}
-	u, err := url.Parse(a.GeneratorURL)
-	if err != nil {
-		return out
-	}
-	for _, name := range metricPattern.FindAllString(u.Query().Get("g0.expr"), -1) {
-		out[name] = true
+// expressionsOf are the words of the alerts' expressions that may be names of metrics, each expression once, in the order
+// of the alerts: a rule fires for thousands of replicas. Prometheus puts the expression into the link to where an alert
+// comes from.
+func expressionsOf(alerts []Alert) []map[string]bool {
+	var out []map[string]bool
+	seen := map[string]bool{}
+	for _, a := range alerts {
+		if seen[a.GeneratorURL] {
+			continue
+		}
+		seen[a.GeneratorURL] = true
+		u, err := url.Parse(a.GeneratorURL)
+		if err != nil {
+			continue
+		}
+		expr := u.Query().Get("g0.expr")
+		if expr == "" || seen[expr] {
+			continue
+		}
+		seen[expr] = true
+		words := map[string]bool{}
+		for _, name := range metricPattern.FindAllString(expr, -1) {
+			words[name] = true
+		}
+		out = append(out, words)
 	}
 	return out
 }

@@ -30,12 +30,14 @@ func (e *Engine) readQuantiles(ctx context.Context, log *queryLog, p *plan, o *o
 	out := map[string]*observation{}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
+	alerted := expressionsOf(p.in.Alerts)
 	for _, s := range e.kb.Signals {
 		if !isQuantile(s) {
 			continue
 		}
 		wg.Go(func() {
-			x := e.quantile(ctx, log, p, o, s)
+			draw := slices.ContainsFunc(alerted, func(words map[string]bool) bool { return watches(words, s) })
+			x := e.quantile(ctx, log, p, o, s, draw)
 			mu.Lock()
 			defer mu.Unlock()
 			out[s.ID] = x
@@ -45,13 +47,14 @@ func (e *Engine) readQuantiles(ctx context.Context, log *queryLog, p *plan, o *o
 	return out
 }
 
-func (e *Engine) quantile(ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal) *observation {
+// quantile reads one of them: at two moments, or, where it alerted and will be drawn, as a series.
+func (e *Engine) quantile(ctx context.Context, log *queryLog, p *plan, o *observations, s kb.Signal, draw bool) *observation {
 	x := &observation{sig: s, expr: e.expression(p, s, nil)}
 	if x.expr == "" {
 		x.state, x.why = Absent, "no such metric in this scope"
 		return x
 	}
-	if slices.ContainsFunc(p.in.Alerts, func(a Alert) bool { return watches(a, s) }) {
+	if draw {
 		e.drawQuantile(ctx, log, p, x)
 		return x
 	}

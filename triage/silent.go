@@ -1,9 +1,6 @@
 package triage
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // silentAfter is how many requests a replica must have failed to start before its silence is no accident: at ten expected,
 // none at all happens once in 20,000 times.
@@ -16,10 +13,12 @@ func replicasSilent(_ *plan, o *observations) map[string]float64 {
 	if o.baseline.len() == 0 {
 		return nil
 	}
-	n := 0.0 // Of one replica there is no other that produces: that is a stall.
-	for _, r := range o.replicas {
-		if o.fellSilent(r) && slices.ContainsFunc(o.replicas, func(x replica) bool { return lastKnown(x.series("generation_tokens")) > 0 }) {
-			n++
+	n := 0.0
+	if o.anyProduces() { // Else it is a stall of all.
+		for _, r := range o.replicas {
+			if o.fellSilent(r) {
+				n++
+			}
 		}
 	}
 	return map[string]float64{"level": n, "base": 0}
@@ -31,10 +30,6 @@ func (o *observations) fellSilent(r replica) bool {
 	if len(tokens) == 0 || math.IsNaN(tokens[len(tokens)-1]) {
 		return false
 	}
-	start := len(tokens)
-	for start > 0 && !(tokens[start-1] > 0) {
-		start--
-	}
-	quiet := float64(len(tokens)-start) * o.grid.step.Seconds()
-	return mean(o.baseline.of(began))*quiet >= silentAfter
+	quiet := promRange{tailFrom(len(tokens), func(i int) bool { return !(tokens[i] > 0) }), len(tokens)}
+	return mean(o.baseline.of(began))*o.lasts(quiet).Seconds() >= silentAfter
 }
