@@ -45,6 +45,9 @@ var (
 	placePattern = regexp.MustCompile(`^[CGD][A-Z0-9]{2,20}$`)
 )
 
+// IsSlackUser says whether an id has the form of a Slack user's: U… or W….
+func IsSlackUser(id string) bool { return userPattern.MatchString(id) }
+
 func (p Permissions) validate(found *problems, path string) {
 	p.Commands.validate(found, path+".commands")
 	p.Buttons.validate(found, path+".buttons")

@@ -2,7 +2,6 @@ package chatops
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"vllm-triage/config"
@@ -54,9 +53,7 @@ func rule(p config.Permissions, a Act) config.Rule {
 	}
 }
 
-var userPattern = regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`)
-
-func isUser(id string) bool { return userPattern.MatchString(id) }
+func isUser(id string) bool { return config.IsSlackUser(id) }
 
 // may says whether a person may do something in a channel; if not, why is the key of a sentence.
 func (s *Service) may(ctx context.Context, a Act, user, channel string) (ok bool, why string) {

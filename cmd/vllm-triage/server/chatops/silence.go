@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -57,37 +56,18 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 		s.private(ctx, p, says(ln(w.say("silence.running"))))
 		return Repeated
 	}
-	// It is over before it is answered: who reads the answer may press again at once.
-	release := sync.OnceFunc(func() { s.running.forget(key) })
-	defer release()
-	existing, err := set.Silencer.ListSilences(ctx, true, "")
+	start := s.now()
+	end := start.Add(silenceTimes[a.Name])
+	made, covered, err := func() ([]string, []alertmanager.Silence, error) {
+		// Given back before anybody is answered: who reads the answer may press again at once.
+		defer s.running.forget(key)
+		return s.makeSilences(ctx, set.Silencer, sets, alertmanager.Silence{
+			StartsAt: start, EndsAt: end, CreatedBy: who.signature(), Comment: silenceComment(in.ID, a.Name, who),
+		})
+	}()
 	if err != nil {
-		release()
 		return s.silenceFailed(ctx, p, who, in, err)
 	}
-	length := silenceTimes[a.Name]
-	start := s.now()
-	end := start.Add(length)
-	comment := silenceComment(in.ID, a.Name, who)
-	var made []string
-	var covered []alertmanager.Silence
-	for _, ms := range sets {
-		if i := slices.IndexFunc(existing, func(x alertmanager.Silence) bool { return x.Covers(ms, end.Add(-sameEnd)) }); i >= 0 {
-			covered = append(covered, existing[i])
-			continue
-		}
-		id, err := set.Silencer.CreateSilence(ctx, ms, start, end, who.signature(), comment)
-		if err != nil && len(made) == 0 {
-			release()
-			return s.silenceFailed(ctx, p, who, in, err)
-		}
-		if err != nil {
-			s.log.Warn("one of several silences not made", zap.String("incident_id", in.ID), zap.Error(err))
-			continue
-		}
-		made = append(made, id)
-	}
-	release()
 	if len(made) == 0 {
 		x := covered[0]
 		until := who.format(s.now()).Clock(x.EndsAt)
@@ -99,7 +79,7 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 		return Repeated
 	}
 	s.log.Info("silence made", zap.String("incident_id", in.ID), zap.String("user", who.ID), zap.Strings("silences", made),
-		zap.Duration("for", length))
+		zap.Duration("for", end.Sub(start)))
 	shown := s.announce(ctx, p, set, in, who, made, sets, a.Name, end)
 	private := says(ln(w.say("silence.done", "length", w.say("length."+a.Name))+" ").clock(end, who.format(s.now()).Clock(end)))
 	if !shown {
@@ -108,6 +88,34 @@ func (s *Service) silence(ctx context.Context, p *place, who Person, a slack.Act
 	}
 	s.private(ctx, p, private)
 	return Done
+}
+
+// makeSilences makes, of a silence for each of the sets, those that are not there, and returns the ids of what it made and
+// what covers the rest. Its error is that of the first silence; of several, what could not be made after the first is
+// left out.
+func (s *Service) makeSilences(
+	ctx context.Context, silencer Silencer, sets [][]alertmanager.Matcher, want alertmanager.Silence,
+) (made []string, covered []alertmanager.Silence, err error) {
+	existing, err := silencer.ListSilences(ctx, true, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, ms := range sets {
+		if i := slices.IndexFunc(existing, func(x alertmanager.Silence) bool { return x.Covers(ms, want.EndsAt.Add(-sameEnd)) }); i >= 0 {
+			covered = append(covered, existing[i])
+			continue
+		}
+		id, err := silencer.CreateSilence(ctx, ms, want.StartsAt, want.EndsAt, want.CreatedBy, want.Comment)
+		if err != nil && len(made) == 0 {
+			return nil, nil, err
+		}
+		if err != nil {
+			s.log.Warn("one of several silences not made", zap.String("incident_id", incidentOf(want.Comment)), zap.Error(err))
+			continue
+		}
+		made = append(made, id)
+	}
+	return made, covered, nil
 }
 
 // silenceFailed tells why no silence was made.
