@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/notify/slack/fakeslack"
+	"vllm-triage/promq/programtest"
 )
 
 const (
@@ -126,11 +127,11 @@ type stack struct{ prometheus, service string }
 func startStack(t *testing.T, vllm, slack string) *stack {
 	t.Helper()
 	dir := t.TempDir()
-	port := map[string]string{}
+	listen := map[string]string{}
 	for _, name := range []string{"prometheus", "alertmanager", "service"} {
-		port[name] = freePort(t)
+		listen[name] = programtest.FreeAddress(t)
 	}
-	address := func(name string) string { return "127.0.0.1:" + port[name] }
+	address := func(name string) string { return listen[name] }
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "webhook-token"), []byte(token+"\n"), 0o600))
 
 	binary := filepath.Join(dir, "vllm-triage")
@@ -149,7 +150,7 @@ log: {format: console}
 `, address("service"), dir, address("prometheus"), address("alertmanager"), slack, fakeslack.DefaultChannel), 0o600))
 	start(t, binary, "check", "--config", config).wait(t)
 	start(t, binary, "serve", "--config", config)
-	eventually(t, 10*time.Second, "the service is ready", func() bool { return answers(t, "http://"+address("service")+"/-/ready") })
+	eventually(t, 10*time.Second, "the service is ready", func() bool { return programtest.Answers(t, "http://"+address("service")+"/-/ready") })
 
 	manager := filepath.Join(dir, "alertmanager.yml")
 	adapted(t, "../alertmanager/alertmanager.yml", manager,
@@ -160,7 +161,7 @@ log: {format: console}
 	)
 	start(t, "prometheus-alertmanager", "--config.file="+manager, "--storage.path="+filepath.Join(dir, "am"),
 		"--web.listen-address="+address("alertmanager"), "--cluster.listen-address=")
-	eventually(t, 20*time.Second, "Alertmanager is ready", func() bool { return answers(t, "http://"+address("alertmanager")+"/-/ready") })
+	eventually(t, 20*time.Second, "Alertmanager is ready", func() bool { return programtest.Answers(t, "http://"+address("alertmanager")+"/-/ready") })
 
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "rules"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "secrets"), 0o700))
@@ -181,7 +182,7 @@ log: {format: console}
 		"--web.listen-address="+address("prometheus"),
 		// What fires before Prometheus has found its Alertmanager is sent again after this time, not after a minute.
 		"--rules.alert.resend-delay=5s")
-	eventually(t, 20*time.Second, "Prometheus is ready", func() bool { return answers(t, "http://"+address("prometheus")+"/-/ready") })
+	eventually(t, 20*time.Second, "Prometheus is ready", func() bool { return programtest.Answers(t, "http://"+address("prometheus")+"/-/ready") })
 	return &stack{prometheus: "http://" + address("prometheus"), service: "http://" + address("service")}
 }
 

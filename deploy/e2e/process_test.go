@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,17 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// freePort returns a port of the loopback interface that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return port
-}
 
 // process is a program that runs beside the test. What it printed is shown when the test fails.
 type process struct {
@@ -99,19 +86,6 @@ func eventually(t *testing.T, limit time.Duration, what string, condition func()
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// answers says whether a GET of the address gives 200.
-func answers(t *testing.T, address string) bool {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // adapted copies a file with replacements, each of which must occur: the test runs what is shipped, only faster.

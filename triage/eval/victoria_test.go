@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 
 	"vllm-triage/promq"
 	"vllm-triage/promq/memstore"
+	"vllm-triage/promq/programtest"
 	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
 	"vllm-triage/triage/kb"
@@ -68,10 +68,7 @@ func TestVictoriaMetricsGivesTheSameAnswer(t *testing.T) {
 
 func startVictoria(t *testing.T, bin string) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := programtest.FreeAddress(t)
 	cmd := exec.CommandContext(t.Context(), bin, "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address,
 		"-retentionPeriod=100y", "-loggerLevel=ERROR",
 		// vllm:cache_config_info has more labels than the 30 that it keeps by default; without num_gpu_blocks the size of the
@@ -83,14 +80,8 @@ func startVictoria(t *testing.T, bin string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	require.Eventually(t, func() bool {
-		res, err := http.Get("http://" + address + "/health") //nolint:noctx // A poll of a test's own server.
-		if err != nil {
-			return false
-		}
-		_ = res.Body.Close()
-		return res.StatusCode == http.StatusOK
-	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return programtest.Answers(t, "http://"+address+"/health") },
+		20*time.Second, 50*time.Millisecond)
 	return "http://" + address
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/notify/slack/fakeslack"
+	"vllm-triage/promq/programtest"
 	"vllm-triage/promq/promqtest"
 	"vllm-triage/triage"
 	"vllm-triage/triage/store"
@@ -47,7 +48,7 @@ func service(t *testing.T, program, storage, listen, prometheus, slack string) *
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(`
-server: {listen: "127.0.0.1:%s"}
+server: {listen: %q}
 webhook: {bearer_token: %s}
 storage: %q
 prometheus: {url: %q}
@@ -70,7 +71,7 @@ receivers:
       - url: %s/webhook/alertmanager
         http_config: {authorization: {credentials: %s}}
 `, webhook, token)), 0o600))
-	listen := "127.0.0.1:" + freePort(t)
+	listen := programtest.FreeAddress(t)
 	p := prepare(t, "prometheus-alertmanager", "--config.file="+path, "--storage.path="+t.TempDir(),
 		"--web.listen-address="+listen, "--cluster.listen-address=")
 	p.start(t)
@@ -99,13 +100,13 @@ func crash(t *testing.T, storage string, replicas int) {
 	current, err := binary()
 	require.NoError(t, err)
 	for i := range replicas {
-		port := freePort(t)
+		address := programtest.FreeAddress(t)
 		version := current
 		if i%2 == 1 && *other != "" {
 			version = *other
 		}
-		addresses = append(addresses, "127.0.0.1:"+port)
-		replica = append(replica, service(t, version, storage, port, prometheus.URL(), slackURL))
+		addresses = append(addresses, address)
+		replica = append(replica, service(t, version, storage, address, prometheus.URL(), slackURL))
 	}
 	for _, p := range replica {
 		p.start(t)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/promq"
+	"vllm-triage/promq/programtest"
 	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
 	"vllm-triage/triage/eval/robust"
@@ -91,11 +91,7 @@ func startPrometheus(t *testing.T, binary, data string) (url string, peak func()
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "prometheus.yml")
 	require.NoError(t, os.WriteFile(config, []byte("global: {}\n"), 0o600))
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := programtest.FreeAddress(t)
 	var log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), binary, "--config.file="+config, "--storage.tsdb.path="+data,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--query.timeout=5m", "--log.level=warn")
@@ -109,16 +105,8 @@ func startPrometheus(t *testing.T, binary, data string) (url string, peak func()
 		}
 	})
 	url = "http://" + address
-	require.Eventually(t, func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/-/ready", http.NoBody)
-		require.NoError(t, err)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	}, 5*time.Minute, 100*time.Millisecond, "prometheus did not get ready")
+	require.Eventually(t, func() bool { return programtest.Answers(t, url+"/-/ready") },
+		5*time.Minute, 100*time.Millisecond, "prometheus did not get ready")
 	return url, func() float64 { return peakMB(t, cmd.Process.Pid) }
 }
 

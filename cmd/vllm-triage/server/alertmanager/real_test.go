@@ -4,101 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"vllm-triage/cmd/vllm-triage/server/alertmanager"
+	"vllm-triage/promq/programtest"
 )
-
-// output collects what a program prints.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// realAlertmanager starts Debian's Alertmanager in a temporary folder and returns its address. Without the program the test
-// is skipped, unless the environment says that it must be there.
-func realAlertmanager(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("prometheus-alertmanager")
-	if err != nil {
-		program, err = exec.LookPath("alertmanager")
-	}
-	if err != nil {
-		if os.Getenv("VLLM_TRIAGE_REQUIRE_ALERTMANAGER") != "" || os.Getenv("VLLM_TRIAGE_REQUIRE_TOOLS") != "" {
-			t.Fatal("alertmanager is not installed, and the environment requires it")
-		}
-		t.Skip("alertmanager is not installed")
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "alertmanager.yml")
-	require.NoError(t, os.WriteFile(config, []byte("route: {receiver: none}\nreceivers: [{name: none}]\n"), 0o600))
-	address := freePort(t)
-	out := &output{}
-	// Not bound to the test's context, which ends before the cleanup that stops the program in peace.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--config.file="+config,
-		"--storage.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--cluster.listen-address=")
-	cmd.Stdout, cmd.Stderr = out, out
-	require.NoError(t, cmd.Start())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = cmd.Wait() // Ended by a signal.
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-done:
-		case <-time.After(20 * time.Second):
-			_ = cmd.Process.Kill()
-			<-done
-		}
-		if t.Failed() {
-			t.Log(out)
-		}
-	})
-	base := "http://" + address
-	eventually(t, 30*time.Second, "alertmanager is ready", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/-/ready", http.NoBody)
-		require.NoError(t, err)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-	return base
-}
 
 func eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
@@ -135,9 +49,9 @@ func fire(t *testing.T, base string, labels ...map[string]string) {
 // TestARealAlertmanager goes through a silence's whole life.
 func TestARealAlertmanager(t *testing.T) {
 	t.Parallel()
-	base := realAlertmanager(t)
+	base := programtest.Alertmanager(t)
 	// A dead peer in front: the living one behind it answers.
-	c := newClient(t, alertmanager.Config{URLs: []string{"http://" + freePort(t), base}})
+	c := newClient(t, alertmanager.Config{URLs: []string{"http://" + programtest.FreeAddress(t), base}})
 	ctx := t.Context()
 
 	version, err := c.Version(ctx)

@@ -1,14 +1,7 @@
 package chatops_test
 
 import (
-	"context"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,47 +10,17 @@ import (
 	"vllm-triage/cmd/vllm-triage/server/alertmanager"
 	"vllm-triage/notify/notifytest"
 	"vllm-triage/notify/slack"
+	"vllm-triage/promq/programtest"
 )
 
 // TestSilencesInARealAlertmanager presses the buttons with Debian's Alertmanager behind them.
 func TestSilencesInARealAlertmanager(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("prometheus-alertmanager")
-	if err != nil {
-		if os.Getenv("VLLM_TRIAGE_REQUIRE_ALERTMANAGER") != "" || os.Getenv("VLLM_TRIAGE_REQUIRE_TOOLS") != "" {
-			t.Fatal("alertmanager is not installed, and the environment requires it")
-		}
-		t.Skip("alertmanager is not installed")
-	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	dir := t.TempDir()
-	config := filepath.Join(dir, "alertmanager.yml")
-	require.NoError(t, os.WriteFile(config, []byte("route: {receiver: none}\nreceivers: [{name: none}]\n"), 0o600))
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--config.file="+config,
-		"--storage.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--cluster.listen-address=")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // Ended by a signal.
-	})
-	client, err := alertmanager.New(alertmanager.Config{URLs: []string{"http://" + address}})
+	client, err := alertmanager.New(alertmanager.Config{URLs: []string{programtest.Alertmanager(t)}})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 
 	w := newWorld(t)
-	w.eventually("alertmanager is ready", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/-/ready", http.NoBody)
-		require.NoError(t, err)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
 	w.settings.Silencer = client
 	ts := w.open(incID, notifytest.KVLongerOutputs())
 	w.press(kim, ts, slack.ActionSilence, "", slack.Silence24h+":"+incID)
