@@ -361,18 +361,27 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 	if quiet && top.probability >= likely && top.coverage >= mostOfCalm && !top.contradicted() && o.get("stalled").state == Present {
 		return NoBottleneck, nil
 	}
-	rival := scored{}
+	rival, next := scored{}, 0.0
 	if len(w.bottlenecks) > 1 {
-		rival = w.bottlenecks[1]
+		rival, next = w.bottlenecks[1], w.bottlenecks[1].probability
+	}
+	if w.hidden != nil {
+		next = max(next, w.hidden.probability)
 	}
 	switch {
 	case quiet: // Calm that most of its evidence does not support is no finding.
 	case top.probability >= sure && top.families >= 1:
 		return CauseFound, nil
-	case top.probability >= likely && top.probability >= 2*rival.probability && top.coverage >= mostKnown && !top.contradicted():
+	case top.probability >= likely && top.probability >= 2*next && top.coverage >= mostKnown && !top.contradicted():
 		return CauseFound, nil
 	}
 	b := &Blocked{}
+	if h := w.hidden; h != nil && !quiet {
+		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be told from it",
+			word("first", top.cause.Title), word("signal", h.signal.sig.Title), word("why", h.why()), word("second", h.rival.Title))
+		b.Query = queryFor(e, p, h.signal)
+		return Inconclusive, b
+	}
 	if l := top.contradiction(); quiet && l != nil && l.p.SayAgainst != "" {
 		b.Text = o.say("contradicted."+top.cause.ID+"."+l.p.ID, "{first} fits best, but "+l.p.SayAgainst, l.p, word("first", top.cause.Title))
 		b.Query = o.get(l.p.Signal).expr

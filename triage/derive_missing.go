@@ -30,6 +30,9 @@ var coreSignals = []string{
 	"e2e_count",
 }
 
+// aboutGaps are the signals whose subject is that data is missing.
+var aboutGaps = []string{"core_missing", "data_age", "scrapes_stopped"}
+
 // stoppedWithin is how far back it is looked for targets that are not there any more.
 const stoppedWithin = 2 * time.Hour
 

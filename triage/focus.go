@@ -108,7 +108,7 @@ func (e *Engine) observationsOf(p *plan, o *observations, r replica) *observatio
 			y.values = r.series("kv_usage")
 		}
 		if y.values == nil {
-			y.state, y.why = Absent, "not read replica by replica"
+			y.state, y.why, y.whole = Absent, "not read replica by replica", true
 		} else if expr, err := promq.AddMatchers(x.expr, promq.Equal(key, firstOf(r.place.Instance, r.place.Pod))); err == nil && key != "" {
 			y.expr = expr
 		}

@@ -22,6 +22,8 @@ type observation struct {
 	scalar map[string]float64
 	// estimate says that the level is right and single points are not (kb.Fallback).
 	estimate bool
+	// whole says that it was read for all replicas together only, so that nothing is missing of it for a single one.
+	whole bool
 	// instead lists the signals that it was computed from because it could not be read.
 	instead []string
 }
@@ -55,7 +57,8 @@ type observations struct {
 	lora, loraBefore           loraUse
 	loraErr                    error
 	absence                    absence
-	noUp                       bool // The up of the targets is not stored; see standInForUp.
+	due                        map[string]bool // Metric names that this version exports and that are not there.
+	noUp                       bool            // The up of the targets is not stored; see standInForUp.
 }
 
 // promRange is a range of grid indexes, the end excluded.

@@ -19,7 +19,7 @@ import (
 // observe is the second stage: it reads every signal that exists in the scope, in parallel and bounded, finds the onset
 // and the windows in the data, then reads the replicas one by one, and computes what follows from both.
 func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observations {
-	o := &observations{grid: p.grid, all: map[string]*observation{}, onsets: map[string]int{}}
+	o := &observations{grid: p.grid, all: map[string]*observation{}, onsets: map[string]int{}, due: e.due(p)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, s := range e.kb.Signals {

@@ -1,8 +1,11 @@
 package triage
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"vllm-triage/triage/kb"
 )
 
 // version narrows the vLLM version from the metric names that exist: a name is exported from one version on, some went
@@ -13,11 +16,8 @@ func (e *Engine) version(p *plan) VersionRange {
 		return v
 	}
 	for _, f := range e.kb.Versions {
-		rest := strings.TrimPrefix(f.Name, "vllm:")
-		bare := strings.TrimSuffix(rest, "_total")
-		seen := p.names[f.Name] || p.names["vllm_"+rest] || p.names["ray_vllm_"+rest] || p.names["ray_vllm_"+bare]
 		switch {
-		case seen:
+		case p.has(f.Name):
 			if v.Min == "" || versionLess(v.Min, f.Since) {
 				v.Min = f.Since
 			}
@@ -41,6 +41,24 @@ func (e *Engine) version(p *plan) VersionRange {
 		v.Text = "older than " + v.Max
 	}
 	return v
+}
+
+// due lists metric names that are missing although the version exports them unconditionally: others show that it is new
+// enough.
+func (e *Engine) due(p *plan) map[string]bool {
+	out := map[string]bool{}
+	least := e.version(p).Min
+	for _, f := range e.kb.Versions {
+		if f.Absent && least != "" && !versionLess(least, f.Since) && !p.has(f.Name) {
+			out[f.Name] = true
+		}
+	}
+	return out
+}
+
+// has says whether a name exists, in any spelling.
+func (p *plan) has(name string) bool {
+	return slices.ContainsFunc(kb.Spellings(name), func(n string) bool { return p.names[n] })
 }
 
 // versionLess compares dotted numbers.

@@ -43,6 +43,8 @@ type weighed struct {
 	unchecked []scored
 	// undecided is a signal that could not be read and that could turn the ranking.
 	undecided *observation
+	// hidden is the rival that missing data may hide so well that the first choice is not sure; nil when there is none.
+	hidden *hidden
 	// tooFew says that there are too few samples since the onset to call the server calm.
 	tooFew bool
 	// noBefore says that key evidence compares with before, and that there is no before.
@@ -88,6 +90,7 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	explainAway(w)
 	w.compete()
 	w.undecided = w.flip(o)
+	w.bound(o)
 	w.temper(p, o)
 	return w
 }
@@ -175,7 +178,7 @@ func (e *Engine) score(p *plan, o *observations, c kb.Cause) scored {
 	for _, id := range c.Needs {
 		if o.get(id).state != Present {
 			s.missing = id
-			return s
+			break
 		}
 	}
 	keys, known, sufficient := 0, 0, false

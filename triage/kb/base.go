@@ -212,7 +212,7 @@ func (b *Base) validate() error {
 	}
 	for _, s := range b.Signals {
 		errs = append(errs, s.validate())
-		for _, id := range slices.Concat(s.Needs, s.operands(), s.SpareFor) {
+		for _, id := range slices.Concat(s.Needs, s.BetterWith, s.operands(), s.SpareFor) {
 			if _, ok := b.Signal(id); !ok {
 				errs = append(errs, fmt.Errorf("signal %q: needs unknown signal %q", s.ID, id))
 			}

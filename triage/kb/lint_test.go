@@ -140,6 +140,7 @@ func TestEverySignalIsUsed(t *testing.T) {
 	}
 	for _, s := range b.Signals {
 		mark(s.Needs...)
+		mark(s.BetterWith...)
 		if s.Ratio != nil {
 			mark(s.Ratio.Num, s.Ratio.Den)
 		}

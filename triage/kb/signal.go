@@ -52,6 +52,8 @@ type Signal struct {
 	Derived string `yaml:"derived"`
 	// Needs lists the signals that Derived reads; without them it is unknown.
 	Needs []string `yaml:"needs"`
+	// BetterWith lists signals that Derived reads where they are there; without them it is only an estimate.
+	BetterWith []string `yaml:"better_with"`
 }
 
 // Fallback is another way to read a signal.

@@ -37,7 +37,7 @@ func failEachQuery(
 			for j, o := range res.Outcomes {
 				v := eachQuery
 				v.Detail = queries[j]
-				row.add(v, o, was[key(c)], dependencies{})
+				row.add(v, o, was[key(c)])
 				res.Outcomes[j].Report = triage.Report{}
 			}
 			all.Outcomes = append(all.Outcomes, res.Outcomes...)

@@ -92,6 +92,50 @@ func TestTransformationsKeepTheAnswer(t *testing.T) {
 	require.Equal(t, len(floors), seen, "a transformation of the list above is gone")
 }
 
+// Data that is gone makes no answer more probable, and nobody sure of a wrong one.
+func TestMissingMetricsMakeNothingMoreProbable(t *testing.T) {
+	t.Parallel()
+	recs, err := eval.LoadRecordings(incidents)
+	require.NoError(t, err)
+	table := robust.Run(t.Context(), kb.Default(), recs, robust.Options{
+		Sample: few,
+		Keep:   func(v robust.Variant) bool { return v.Group == "metrics missing" },
+	})
+	for _, r := range table.Rows {
+		require.Zero(t, r.Rises, failures(t, r))
+		require.Zero(t, r.ConfidentWrong, failures(t, r))
+	}
+}
+
+// A report that missing data keeps from a finding names what is missing and the rival that it may hide.
+func TestHiddenRivalIsNamed(t *testing.T) {
+	t.Parallel()
+	recs, err := eval.LoadRecordings(incidents)
+	require.NoError(t, err)
+	var cases []eval.Case
+	for _, r := range recs {
+		cases = append(cases, r.Cases()...)
+	}
+	base, named := kb.Default(), 0
+	for _, v := range robust.Variants(base, recs) {
+		if v.Name != "gauges and counters only, no histograms" {
+			continue
+		}
+		for _, o := range eval.Run(t.Context(), base, v.Apply(cases), eval.Options{}).Outcomes {
+			b := o.Report.Inconclusive
+			if b == nil || b.Text.Key != "blocked.hidden" {
+				continue
+			}
+			named++
+			require.NotEmpty(t, b.Query)
+			require.Contains(t, b.Text.Text, o.Report.Bottlenecks[0].Title+" fits best, but without ")
+			require.NotContains(t, b.Text.Text, "{")
+			require.Less(t, o.Probability, 0.6)
+		}
+	}
+	require.Positive(t, named)
+}
+
 func failures(t *testing.T, r robust.Row) string {
 	t.Helper()
 	var b strings.Builder

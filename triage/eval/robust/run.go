@@ -1,7 +1,6 @@
 package robust
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,7 +40,8 @@ type Row struct {
 	// ConfidentWrong counts causes named with 0.6 or more that even a second expert would not accept.
 	ConfidentWrong int `json:"confident_wrong"`
 	Crashes        int `json:"crashes"`
-	// Rises counts first answers that became more probable by more than 0.05 although nothing that spoke against them went.
+	// Rises counts answers that became more probable by more than 0.05 because metrics went: those that commit themselves
+	// and those that are right.
 	Rises int `json:"rises"`
 	// Failures are the cases that are worse than as recorded.
 	Failures []Failure `json:"failures,omitempty"`
@@ -81,7 +81,6 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 	for i, o := range eval.Run(ctx, base, cases, opts.Eval).Outcomes {
 		was[key(cases[i])] = o
 	}
-	deps := newDependencies(base)
 	var rows []Row
 	var answered []eval.Result
 	asked := 0
@@ -105,7 +104,7 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 			rows = append(rows, Row{Group: v.Group, Name: v.Name, Gone: v.Gone})
 		}
 		for j, o := range res.Outcomes {
-			rows[i].add(v, o, was[key(changed[j])], deps)
+			rows[i].add(v, o, was[key(changed[j])])
 			res.Outcomes[j].Report = triage.Report{} // Thousands of reports are too much to keep.
 		}
 		if !v.Gone {
@@ -146,7 +145,7 @@ func sampled(recs []*eval.Recording, cases []eval.Case, n, turn int) []eval.Case
 // key tells the cases of all recordings apart, however they are transformed.
 func key(c eval.Case) string { return c.Name() + "/" + c.Incident.ID }
 
-func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
+func (r *Row) add(v Variant, o, was eval.Outcome) {
 	r.Cases++
 	r.AC1 += one(o.Hit())
 	r.Was += one(was.Hit())
@@ -182,9 +181,9 @@ func (r *Row) add(v Variant, o, was eval.Outcome, deps dependencies) {
 	case o.Place != nil && !*o.Place && o.Accepted():
 		why = "place"
 	}
-	if v.Name == eachMetric && deps.rose(v, o, was) {
+	if v.Group == groupMissing && rose(o, was) {
 		r.Rises++
-		why = cmp.Or(why, "rises")
+		why = strings.TrimPrefix(why+", rises", ", ")
 	}
 	if why != "" {
 		o.Report = triage.Report{Bottlenecks: o.Report.Bottlenecks, Triggers: o.Report.Triggers}
@@ -211,56 +210,22 @@ func one(b bool) float64 {
 	return 0
 }
 
-// dependencies tells which metrics a signal is made of.
-type dependencies struct {
-	metrics map[string][]string // Signal to families.
-}
+// moreSure is a rise of a probability that is more than rounding.
+const moreSure = 0.05
 
-func newDependencies(base *kb.Base) dependencies {
-	d := dependencies{metrics: map[string][]string{}}
-	var of func(id string, depth int) []string
-	of = func(id string, depth int) []string {
-		s, ok := base.Signal(id)
-		if !ok || depth > 8 {
-			return nil
-		}
-		var out []string
-		for _, n := range s.Names {
-			out = append(out, family(n))
-		}
-		parts := slices.Clone(s.Needs)
-		if s.Ratio != nil {
-			parts = append(parts, s.Ratio.Num, s.Ratio.Den)
-		}
-		for _, p := range parts {
-			out = append(out, of(p, depth+1)...)
-		}
-		return out
-	}
-	for _, s := range base.Signals {
-		d.metrics[s.ID] = of(s.ID, 0)
-	}
-	return d
-}
-
-// rose says whether the first answer gained more than 0.05 only because a metric went: no evidence against it hung on it.
-func (d dependencies) rose(v Variant, o, was eval.Outcome) bool {
-	if o.First == "" {
+// rose says whether an answer that commits itself, or that is right, became more probable when data went.
+func rose(o, was eval.Outcome) bool {
+	commits := !o.Inconclusive() && o.First != "metrics_missing"
+	if o.First == "" || !commits && !o.Hit() {
 		return false
 	}
-	before, known := 0.0, false
+	before := 0.0
 	for _, h := range was.Report.Bottlenecks {
-		if h.ID != o.First {
-			continue
-		}
-		before, known = h.Probability, true
-		for _, e := range h.Evidence {
-			if e.Weight < 0 && (v.Detail == "" || slices.Contains(d.metrics[e.Signal], v.Detail)) {
-				return false
-			}
+		if h.ID == o.First {
+			before = h.Probability
 		}
 	}
-	return known && o.Probability > before+0.05
+	return o.Probability > before+moreSure
 }
 
 // Summary is one line for a failure.

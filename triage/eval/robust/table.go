@@ -37,11 +37,23 @@ func (t Table) WriteMarkdown(w io.Writer) error {
 	b.WriteString("\n¹ What decides is no longer in the data: not knowing is right, being sure of something else is not.  \n")
 	b.WriteString("² With the answers that a second expert would accept: missing metrics where they are missing or stale, an imbalance where one " +
 		"of several replicas is overloaded.\n")
+	rises, cases := t.rises()
+	fmt.Fprintf(&b, "\nWith metrics missing, %d of %d answers made the right cause, or one that they commit themselves to, more probable by more than %.2f.  \n", rises, cases, moreSure)
 	c := t.Calibration
-	fmt.Fprintf(&b, "\nCalibration over %d answers, each recording left out in turn: ECE %.3f as answered, %.3f after σ(%.2f·logit p %+.2f).\n",
+	fmt.Fprintf(&b, "Calibration over %d answers, each recording left out in turn: ECE %.3f as answered, %.3f after σ(%.2f·logit p %+.2f).\n",
 		c.Cases, c.Before.ECE, c.After.ECE, c.Chosen.A, c.Chosen.B)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// rises counts, over all rows in which metrics are missing, the answers and those among them that gained by it.
+func (t Table) rises() (rises, cases int) {
+	for _, r := range t.Rows {
+		if r.Group == groupMissing {
+			rises, cases = rises+r.Rises, cases+r.Cases
+		}
+	}
+	return rises, cases
 }
 
 // WriteFailures prints the cases that the transformations made worse, and what the answers rest on.
