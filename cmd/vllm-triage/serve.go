@@ -87,9 +87,9 @@ func newLogger(c config.Log) (*zap.Logger, zap.AtomicLevel, error) {
 	return log, level, err
 }
 
-// frugalGC makes the collector run when garbage is half of what lives: the service is small and stands beside bigger ones, so
-// some megabytes are worth more than a few per cent of the little processor time it takes. GOGC overrides it.
-const frugalGC = 50
+// frugalGC makes the collector run when garbage is three quarters of what lives: the service is small and stands beside
+// bigger ones, so some megabytes are worth more than a few per cent of the little processor time it takes. GOGC overrides it.
+const frugalGC = 75
 
 func serve(ctx context.Context, cfg *config.Config, log *zap.Logger, level *zap.AtomicLevel, from source) error {
 	if _, set := os.LookupEnv("GOGC"); !set {

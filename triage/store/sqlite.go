@@ -48,8 +48,9 @@ func openSQLite(ctx context.Context, address string, o Options) (*Store, error) 
 	}
 	common := []string{
 		"journal_mode(WAL)", synchronous, "busy_timeout(10000)", "journal_size_limit(67108864)", "temp_store(MEMORY)",
+		"wal_autocheckpoint(4000)", // 16 MB: pages that are written over and over reach the database less often.
 	}
-	writes := sqliteDB(path, "immediate", append([]string{"auto_vacuum(INCREMENTAL)", "cache_size(-4000)"}, common...))
+	writes := sqliteDB(path, "immediate", append([]string{"auto_vacuum(INCREMENTAL)", "cache_size(-2000)"}, common...))
 	writes.SetMaxOpenConns(1)
 	conn, err := writes.Conn(ctx)
 	if err != nil {

@@ -113,7 +113,10 @@ func serve(tb testing.TB, storage string) target {
 	tb.Helper()
 	dir := tb.TempDir()
 	binary := filepath.Join(dir, "vllm-triage")
-	out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", binary, "vllm-triage/cmd/vllm-triage").CombinedOutput()
+	// As it is shipped (see the Makefile): static and without symbols, which count in memory too.
+	build := exec.CommandContext(tb.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "vllm-triage/cmd/vllm-triage")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	require.NoError(tb, err, string(out))
 	listen := address(tb)
 	file := filepath.Join(dir, "config.yaml")
