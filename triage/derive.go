@@ -16,10 +16,10 @@ func (e *Engine) ratios(o *observations) {
 		if s.Ratio == nil {
 			continue
 		}
-		q := o.ratioOf(s)
+		q, estimate := o.ratioOf(s)
 		s.Ratio = &q
 		num, den := o.get(q.Num), o.get(q.Den)
-		x := &observation{sig: s, state: worseState(num, den), estimate: num.estimate || den.estimate}
+		x := &observation{sig: s, state: worseState(num, den), estimate: estimate}
 		if x.state != Present {
 			x.why = firstWhy(num, den)
 			o.all[s.ID] = x

@@ -66,6 +66,9 @@ func drained(_ *plan, o *observations) map[string]float64 {
 	if !ok || first == nil || finished == nil || start == 0 {
 		return nil
 	}
+	if o.get("first_tokens").estimate || len(o.get("first_tokens").instead) > 0 {
+		return nil // Made of what ends: that both stop at once says nothing.
+	}
 	points := 0
 	for i := max(start-o.points(5*minuteOf), 0); i < o.grid.points(); i++ {
 		if at(first, i) == 0 && at(finished, i) > 0 && at(waiting, i) >= 1 {

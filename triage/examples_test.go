@@ -2,28 +2,19 @@ package triage_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/alertmanager/template"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
-	"vllm-triage/promq/memstore"
 	"vllm-triage/promq/promqtest"
 	"vllm-triage/triage"
+	"vllm-triage/triage/eval/example"
 	"vllm-triage/triage/kb"
 )
-
-// exampleStart is the moment of the first value of every example. Times in series (process_start_time_seconds,
-// vllm:lora_requests_info) are seconds since 1970 and count on it.
-var exampleStart = time.Unix(1_800_000_000, 0).UTC()
 
 // neverAbove is the probability below which a cause that an example forbids must stay.
 const neverAbove = 0.3
@@ -40,7 +31,7 @@ func TestExamples(t *testing.T) {
 	answers := map[string]*answer{}
 	for _, c := range base.Causes {
 		for _, x := range c.Examples {
-			key := question(x)
+			key := example.Question(x)
 			if answers[key] == nil {
 				answers[key] = &answer{}
 			}
@@ -52,11 +43,6 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	}
-}
-
-// question is what of an example decides the answer.
-func question(x kb.Example) string {
-	return fmt.Sprint(x.Base, x.Series, x.At, x.Alert, x.StartsAt, x.Scope)
 }
 
 // TestExamplesCoverEveryCause asks of every cause an example that it wins and one that it loses, though it was weighed, to
@@ -80,84 +66,21 @@ func TestExamplesCoverEveryCause(t *testing.T) {
 // and asks.
 func triageExample(t *testing.T, base *kb.Base, x kb.Example) triage.Report {
 	t.Helper()
-	now := exampleStart.Add(x.At)
+	now := example.Start.Add(x.At)
 	store := exampleStore(t, base.Examples[x.Base], x.Series).Cut(time.Time{}, now)
 	require.Positive(t, store.Len(), "the example has no series")
 	server := promqtest.Serve(t, store)
 	e := triage.NewEngine(base, server.Client(), triage.Options{})
-	r, err := e.Triage(t.Context(), exampleIncident(t, x, now))
+	r, err := e.Triage(t.Context(), example.Incident(x))
 	require.NoError(t, err)
 	return r
 }
 
-// exampleStore lays the example's own series over those of its base. One with the labels of a base's series replaces it;
-// one without any value (only _) takes it away. Who rewrites the count of a histogram without its buckets drops the
-// base's buckets, which would tell another story.
 func exampleStore(t *testing.T, base, own string) *promqtest.Store {
 	t.Helper()
-	interval := "load 15s\n"
-	for line := range strings.SplitSeq(base, "\n") {
-		if strings.HasPrefix(line, "load ") {
-			interval = line + "\n"
-		}
-	}
-	if strings.HasPrefix(strings.TrimSpace(own), "load ") {
-		interval = ""
-	}
-	over, err := promqtest.New(interval+own, promqtest.StartAt(exampleStart))
+	store, err := example.Store(base, own)
 	require.NoError(t, err)
-	replaced := replacedBy(t, own)
-	under, err := promqtest.New(base, promqtest.StartAt(exampleStart))
-	require.NoError(t, err)
-	return under.Apply(func(s memstore.Series) []memstore.Series {
-		if replaced(s.Labels) {
-			return nil
-		}
-		return []memstore.Series{s}
-	}).Merge(over)
-}
-
-func replacedBy(t *testing.T, own string) func(labels.Labels) bool {
-	t.Helper()
-	const name = model.MetricNameLabel
-	same, counts := map[string]bool{}, map[string]bool{}
-	p := parser.NewParser(parser.Options{})
-	for line := range strings.SplitSeq(own, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "load ") {
-			continue
-		}
-		l, _, err := p.ParseSeriesDesc(line)
-		require.NoError(t, err)
-		same[l.String()] = true
-		if of, ok := strings.CutSuffix(l.Get(name), "_count"); ok {
-			counts[labels.NewBuilder(l).Set(name, of).Labels().String()] = true
-		}
-	}
-	return func(l labels.Labels) bool {
-		of, bucket := strings.CutSuffix(l.Get(name), "_bucket")
-		return same[l.String()] || bucket && counts[labels.NewBuilder(l).Set(name, of).Del("le").Labels().String()]
-	}
-}
-
-// exampleIncident is the webhook's incident, or an ad-hoc question when the example has no alert.
-func exampleIncident(t *testing.T, x kb.Example, now time.Time) triage.Incident {
-	t.Helper()
-	if len(x.Alert) == 0 {
-		s := triage.Scope{
-			Model: x.Scope["model_name"], Namespace: x.Scope["namespace"], Cluster: x.Scope["cluster"], Job: x.Scope["job"],
-			Instance: x.Scope["instance"], Pod: x.Scope["pod"],
-		}
-		return triage.NewAdhoc(s, now, 0)
-	}
-	set := make(template.KV, len(x.Alert))
-	maps.Copy(set, x.Alert)
-	p := triage.Payload{}
-	p.Status = triage.StatusFiring
-	p.Alerts = template.Alerts{{Status: triage.StatusFiring, Labels: set, StartsAt: exampleStart.Add(x.StartsAt)}}
-	in := triage.NewIncidents(p, now)
-	require.Len(t, in, 1)
-	return in[0]
+	return store
 }
 
 func checkExample(t *testing.T, want kb.Expect, r triage.Report) {
@@ -206,7 +129,7 @@ func placeOf(places []triage.Place) string {
 // outcome tells a failing test's reader what the report says.
 func outcome(r triage.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, onset %s\n", r.Verdict, r.Incident.Onset.Sub(exampleStart))
+	fmt.Fprintf(&b, "%s, onset %s\n", r.Verdict, r.Incident.Onset.Sub(example.Start))
 	for _, list := range [][]triage.Hypothesis{r.Bottlenecks, r.Triggers} {
 		for _, h := range list {
 			fmt.Fprintf(&b, "%s %.2f (score %.1f)\n", h.ID, h.Probability, h.Score)

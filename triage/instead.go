@@ -144,15 +144,16 @@ func (e *Engine) substituteReplicas(o *observations) {
 
 // ratioOf is how a ratio is computed here: the first way in the catalogue whose signals were measured, else the first
 // whose signals are there.
-func (o *observations) ratioOf(s kb.Signal) kb.RatioOf {
+func (o *observations) ratioOf(s kb.Signal) (q kb.RatioOf, estimate bool) {
 	ways := slices.Concat([]kb.Instead{{Ratio: s.Ratio}}, s.Instead)
 	for _, measured := range []bool{true, false} {
-		for _, q := range ways {
-			num, den := o.get(q.Ratio.Num), o.get(q.Ratio.Den)
-			if num.values != nil && den.values != nil && (!measured || !num.estimate && !den.estimate) {
-				return *q.Ratio
+		for _, way := range ways {
+			num, den := o.get(way.Ratio.Num), o.get(way.Ratio.Den)
+			estimate := way.Estimate || num.estimate || den.estimate
+			if num.values != nil && den.values != nil && (!measured || !estimate) {
+				return *way.Ratio, estimate
 			}
 		}
 	}
-	return *s.Ratio
+	return *s.Ratio, false
 }

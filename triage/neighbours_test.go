@@ -10,6 +10,7 @@ import (
 
 	"vllm-triage/promq/promqtest"
 	"vllm-triage/triage"
+	"vllm-triage/triage/eval/example"
 	"vllm-triage/triage/kb"
 )
 
@@ -61,7 +62,7 @@ func TestNeighbours(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base := kb.Default()
-			now := exampleStart.Add(42 * time.Minute)
+			now := example.Start.Add(42 * time.Minute)
 			ask := func(series string) triage.Report {
 				store := exampleStore(t, base.Examples[c.base], series).Cut(time.Time{}, now)
 				e := triage.NewEngine(base, promqtest.Serve(t, store).Client(), triage.Options{})

@@ -10,6 +10,7 @@ import (
 
 	"vllm-triage/promq/promqtest"
 	"vllm-triage/triage"
+	"vllm-triage/triage/eval/example"
 	"vllm-triage/triage/kb"
 )
 
@@ -62,7 +63,7 @@ func TestCauseOfASiteIsRanked(t *testing.T) {
 	base, err := kb.Load(os.DirFS(dir))
 	require.NoError(t, err)
 
-	now := exampleStart.Add(42 * time.Minute)
+	now := example.Start.Add(42 * time.Minute)
 	store := exampleStore(t, base.Examples["kv_sampling_n"], "").Cut(time.Time{}, now)
 	e := triage.NewEngine(base, promqtest.Serve(t, store).Client(), triage.Options{})
 	r, err := e.Triage(t.Context(), triage.NewAdhoc(triage.Scope{Model: "qwen3-32b"}, now, 0))

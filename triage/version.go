@@ -43,10 +43,17 @@ func (e *Engine) version(p *plan) VersionRange {
 	return v
 }
 
-// due lists metric names that are missing although the version exports them unconditionally: others show that it is new
-// enough.
+// due lists metric names that are missing although the server exports them unconditionally: every version does, or others
+// show that it is new enough.
 func (e *Engine) due(p *plan) map[string]bool {
 	out := map[string]bool{}
+	for _, s := range e.kb.Signals {
+		if s.Queried() && !s.Optional && s.Scope != "target" && !s.Neighbour() && !slices.ContainsFunc(s.Names, p.has) {
+			for _, n := range s.Names {
+				out[n] = true
+			}
+		}
+	}
 	least := e.version(p).Min
 	for _, f := range e.kb.Versions {
 		if f.Absent && least != "" && !versionLess(least, f.Since) && !p.has(f.Name) {

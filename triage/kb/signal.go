@@ -31,7 +31,8 @@ type Signal struct {
 	Read string `yaml:"read"`
 	// Fallback are other metrics that tell the same, less directly; the first whose names exist is read when Names do not.
 	Fallback []Fallback `yaml:"fallback"`
-	// Instead computes the signal from others when it can be read in no other way; the first whose signals are there counts.
+	// Instead computes the signal from others when it can be read in no other way, or has no other way; the first whose
+	// signals are there counts.
 	Instead []Instead `yaml:"instead"`
 	// SpareFor lists signals that this one stands in for: it is read only when one of them has none of its own names.
 	SpareFor []string `yaml:"spare_for"`
@@ -169,8 +170,8 @@ func (s Signal) validate() error {
 	if s.Derived != "" {
 		kinds++
 	}
-	if kinds != 1 {
-		bad("exactly one of names, ratio and derived must be set")
+	if kinds != 1 && (kinds != 0 || len(s.Instead) == 0) {
+		bad("exactly one of names, ratio and derived must be set, or instead alone")
 	}
 	if s.Floor < 0 {
 		bad("floor is negative")

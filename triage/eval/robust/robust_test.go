@@ -123,7 +123,7 @@ func TestHiddenRivalIsNamed(t *testing.T) {
 		}
 		for _, o := range eval.Run(t.Context(), base, v.Apply(cases), eval.Options{}).Outcomes {
 			b := o.Report.Inconclusive
-			if b == nil || b.Text.Key != "blocked.hidden" {
+			if b == nil || b.Key != "blocked.hidden" {
 				continue
 			}
 			named++
