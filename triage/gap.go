@@ -26,33 +26,11 @@ func (h hidden) why() string {
 // for its rivals, and against it unless it is the first: data that is gone makes nothing more probable. (What the first
 // loses by its own gaps is in its coverage.) What the caps take is left to "something else".
 func (w *weighed) bound(o *observations) {
-	if len(w.bottlenecks) == 0 || w.bottlenecks[0].standsOn(aboutGaps) || math.IsNaN(lastOf(o.series("serving"))) {
+	if len(w.bottlenecks) == 0 || w.bottlenecks[0].supportedBy(aboutGaps) || math.IsNaN(lastOf(o.series("serving"))) {
 		return // That data is missing is then what was found, or nothing serves that could export any.
 	}
-	rivals := slices.Clone(w.bottlenecks)
-	var worst *hidden
-	best := math.Inf(-1)
-	favour := func(s *scored, rank int) bool {
-		score, gap := s.completed(o, 1)
-		if gap == nil || s.about(aboutGaps) {
-			return false
-		}
-		s.score = max(score, s.score)
-		if rank > 0 && s.score > best {
-			worst, best = &hidden{rival: s.cause, signal: gap}, s.score
-		}
-		return true
-	}
-	missing := false
-	for i := range rivals {
-		missing = favour(&rivals[i], i) || missing
-	}
-	for _, s := range w.unchecked {
-		if s.cause.Axis == kb.Bottleneck && o.gap(s.missing) != nil && favour(&s, len(rivals)) {
-			rivals, missing = append(rivals, s), true
-		}
-	}
-	if !missing {
+	rivals, best := w.favoured(o)
+	if rivals == nil {
 		return
 	}
 	most := 1.0
@@ -65,16 +43,41 @@ func (w *weighed) bound(o *observations) {
 		}
 		c.compete()
 		most = min(most, c.of(s.cause.ID))
-		if lost := s.probability - most; lost > 0 {
-			if i == 0 && worst != nil && most < sure {
-				w.hidden = worst
-				w.hidden.probability = c.of(worst.rival.ID)
-			}
-			w.residual += lost
-			s.probability = most
+		if i == 0 && best != nil && most < min(s.probability, sure) {
+			best.probability = c.of(best.rival.ID)
+			w.hidden = best
 		}
+		w.residual += max(s.probability-most, 0)
+		s.probability = min(s.probability, most)
 		most = s.probability // The order stays.
 	}
+}
+
+// favoured are the bottlenecks with all of their missing evidence in their favour, in their order, and after them those
+// that lack a signal which they need; nil when nothing is missing. best is the one after the first that then scores most.
+func (w *weighed) favoured(o *observations) (rivals []scored, best *hidden) {
+	missing, most := false, math.Inf(-1)
+	for i, s := range slices.Concat(w.bottlenecks, w.unchecked) {
+		checked := i < len(w.bottlenecks)
+		if !checked && (s.cause.Axis != kb.Bottleneck || o.gap(s.missing) == nil) {
+			continue
+		}
+		score, gap := s.completed(o, 1)
+		found := gap != nil && !s.about(aboutGaps)
+		if found {
+			missing, s.score = true, max(score, s.score)
+			if i > 0 && s.score > most {
+				best, most = &hidden{rival: s.cause, signal: gap}, s.score
+			}
+		}
+		if checked || found {
+			rivals = append(rivals, s)
+		}
+	}
+	if !missing {
+		return nil, nil
+	}
+	return rivals, best
 }
 
 // of is the probability of a bottleneck, 0 when it is not among them.
@@ -87,13 +90,14 @@ func (w *weighed) of(id string) float64 {
 	return 0
 }
 
-// standsOn says whether one of these signals speaks for the cause, about whether it could.
-func (s scored) standsOn(signals []string) bool {
-	return slices.ContainsFunc(s.lines, func(l line) bool { return l.weight > 0 && slices.Contains(signals, l.p.Signal) })
-}
-
+// about says whether the cause asks one of these signals.
 func (s scored) about(signals []string) bool {
 	return slices.ContainsFunc(s.lines, func(l line) bool { return slices.Contains(signals, l.p.Signal) })
+}
+
+// supportedBy says whether one of these signals speaks for the cause.
+func (s scored) supportedBy(signals []string) bool {
+	return slices.ContainsFunc(s.lines, func(l line) bool { return l.weight > 0 && slices.Contains(signals, l.p.Signal) })
 }
 
 // completed is what a cause's score would be if all of its missing evidence spoke for it (sign 1) or against it (-1), and
@@ -150,9 +154,6 @@ func (o *observations) gapIn(p kb.Predicate) *observation {
 	return x
 }
 
-// fromPool are the signals that need the size of the KV cache (vllm:cache_config_info).
-var fromPool = []string{"kv_headroom", "kv_demand", "pool_prompts"}
-
 // gap returns what is missing of a signal that this server should export: it could not be read, has no samples, or is
 // estimated from others. It is nil for what only some servers have: nobody misses that.
 func (o *observations) gap(id string) *observation {
@@ -168,7 +169,7 @@ func (o *observations) gap(id string) *observation {
 			return x
 		}
 		return nil
-	case slices.Contains(fromPool, id) && o.pool.tokens == 0:
+	case x.sig.Pool && o.pool.tokens == 0:
 		return x
 	}
 	parts := slices.Concat(x.sig.Needs, x.sig.BetterWith)

@@ -143,8 +143,8 @@ func (e *Engine) substituteReplicas(o *observations) {
 }
 
 // ratioOf is how a ratio is computed here: the first way in the catalogue whose signals were measured, else the first
-// whose signals are there.
-func (o *observations) ratioOf(s kb.Signal) (q kb.RatioOf, estimate bool) {
+// whose signals are there, and whether it is only an estimate.
+func (o *observations) ratioOf(s kb.Signal) (kb.RatioOf, bool) {
 	ways := slices.Concat([]kb.Instead{{Ratio: s.Ratio}}, s.Instead)
 	for _, measured := range []bool{true, false} {
 		for _, way := range ways {

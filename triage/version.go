@@ -1,7 +1,6 @@
 package triage
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +47,7 @@ func (e *Engine) version(p *plan) VersionRange {
 func (e *Engine) due(p *plan) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range e.kb.Signals {
-		if s.Queried() && !s.Optional && s.Scope != "target" && !s.Neighbour() && !slices.ContainsFunc(s.Names, p.has) {
+		if s.Queried() && !s.Optional && s.Scope == "model" && len(p.found(s.Spellings())) == 0 {
 			for _, n := range s.Names {
 				out[n] = true
 			}
@@ -65,7 +64,7 @@ func (e *Engine) due(p *plan) map[string]bool {
 
 // has says whether a name exists, in any spelling.
 func (p *plan) has(name string) bool {
-	return slices.ContainsFunc(kb.Spellings(name), func(n string) bool { return p.names[n] })
+	return len(p.found(kb.Spellings(name))) > 0
 }
 
 // versionLess compares dotted numbers.

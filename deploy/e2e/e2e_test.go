@@ -127,11 +127,10 @@ type stack struct{ prometheus, service string }
 func startStack(t *testing.T, vllm, slack string) *stack {
 	t.Helper()
 	dir := t.TempDir()
-	listen := map[string]string{}
+	address := map[string]string{}
 	for _, name := range []string{"prometheus", "alertmanager", "service"} {
-		listen[name] = programtest.FreeAddress(t)
+		address[name] = programtest.FreeAddress(t)
 	}
-	address := func(name string) string { return listen[name] }
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "webhook-token"), []byte(token+"\n"), 0o600))
 
 	binary := filepath.Join(dir, "vllm-triage")
@@ -147,30 +146,30 @@ alertmanager: {url: "http://%s"}
 slack: {bot_token: xoxb-e2e, api_url: "%s/api/", channel: %s}
 triage: {debounce: 3s, edit_interval: 1s, retriage: [10s, 20s, 40s]}
 log: {format: console}
-`, address("service"), dir, address("prometheus"), address("alertmanager"), slack, fakeslack.DefaultChannel), 0o600))
+`, address["service"], dir, address["prometheus"], address["alertmanager"], slack, fakeslack.DefaultChannel), 0o600))
 	start(t, binary, "check", "--config", config).wait(t)
 	start(t, binary, "serve", "--config", config)
-	eventually(t, 10*time.Second, "the service is ready", func() bool { return programtest.Answers(t, "http://"+address("service")+"/-/ready") })
+	eventually(t, 10*time.Second, "the service is ready", func() bool { return programtest.Answers(t, "http://"+address["service"]+"/-/ready") })
 
 	manager := filepath.Join(dir, "alertmanager.yml")
 	adapted(t, "../alertmanager/alertmanager.yml", manager,
-		"http://vllm-triage:9099", "http://"+address("service"),
+		"http://vllm-triage:9099", "http://"+address["service"],
 		"/etc/alertmanager/secrets/webhook-token", filepath.Join(dir, "webhook-token"),
 		"group_wait: 15s", "group_wait: 1s",
 		"group_interval: 1m", "group_interval: 3s",
 	)
 	start(t, "prometheus-alertmanager", "--config.file="+manager, "--storage.path="+filepath.Join(dir, "am"),
-		"--web.listen-address="+address("alertmanager"), "--cluster.listen-address=")
-	eventually(t, 20*time.Second, "Alertmanager is ready", func() bool { return programtest.Answers(t, "http://"+address("alertmanager")+"/-/ready") })
+		"--web.listen-address="+address["alertmanager"], "--cluster.listen-address=")
+	eventually(t, 20*time.Second, "Alertmanager is ready", func() bool { return programtest.Answers(t, "http://"+address["alertmanager"]+"/-/ready") })
 
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "rules"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "secrets"), 0o700))
 	adapted(t, "../prometheus/prometheus.yml", filepath.Join(dir, "prometheus.yml"),
 		"scrape_interval: 15s", "scrape_interval: 1s",
 		"evaluation_interval: 15s", "evaluation_interval: 1s",
-		"targets: [alertmanager:9093]", "targets: ["+address("alertmanager")+"]",
+		"targets: [alertmanager:9093]", "targets: ["+address["alertmanager"]+"]",
 		"vllm:8000", vllm,
-		"targets: [vllm-triage:9099]", "targets: ["+address("service")+"]",
+		"targets: [vllm-triage:9099]", "targets: ["+address["service"]+"]",
 		"secrets/webhook-token", filepath.Join(dir, "webhook-token"),
 	)
 	adapted(t, "../prometheus/rules/vllm.yml", filepath.Join(dir, "rules", "vllm.yml"),
@@ -179,11 +178,11 @@ log: {format: console}
 	)
 	adapted(t, "../prometheus/rules/vllm-triage.yml", filepath.Join(dir, "rules", "vllm-triage.yml"))
 	start(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address("prometheus"),
+		"--web.listen-address="+address["prometheus"],
 		// What fires before Prometheus has found its Alertmanager is sent again after this time, not after a minute.
 		"--rules.alert.resend-delay=5s")
-	eventually(t, 20*time.Second, "Prometheus is ready", func() bool { return programtest.Answers(t, "http://"+address("prometheus")+"/-/ready") })
-	return &stack{prometheus: "http://" + address("prometheus"), service: "http://" + address("service")}
+	eventually(t, 20*time.Second, "Prometheus is ready", func() bool { return programtest.Answers(t, "http://"+address["prometheus"]+"/-/ready") })
+	return &stack{prometheus: "http://" + address["prometheus"], service: "http://" + address["service"]}
 }
 
 // incident is what the service's API tells of one.

@@ -55,6 +55,8 @@ type Signal struct {
 	Needs []string `yaml:"needs"`
 	// BetterWith lists signals that Derived reads where they are there; without them it is only an estimate.
 	BetterWith []string `yaml:"better_with"`
+	// Pool says that Derived also reads the size of the KV cache (vllm:cache_config_info); without it the signal is unknown.
+	Pool bool `yaml:"pool"`
 }
 
 // Fallback is another way to read a signal.

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"vllm-triage/promq/programtest"
 	"vllm-triage/triage"
 	"vllm-triage/triage/store"
 	"vllm-triage/triage/store/storetest"
@@ -82,7 +82,7 @@ func BenchmarkWebhooks(b *testing.B) {
 	b.Run("bare", func(b *testing.B) {
 		self, err := os.Executable()
 		require.NoError(b, err)
-		listen := address(b)
+		listen := programtest.FreeAddress(b)
 		flood(b, start(b, listen, []string{bareEnv + "=" + listen}, self))
 	})
 }
@@ -118,7 +118,7 @@ func serve(tb testing.TB, storage string) target {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(tb, err, string(out))
-	listen := address(tb)
+	listen := programtest.FreeAddress(tb)
 	file := filepath.Join(dir, "config.yaml")
 	// The flood is about the intake: triages would begin after it.
 	require.NoError(tb, os.WriteFile(file, []byte(fmt.Sprintf(`
@@ -130,15 +130,6 @@ triage: {debounce: 10m}
 log: {level: error}
 `, listen, token, storage)), 0o600))
 	return start(tb, listen, nil, binary, "serve", "--config", file)
-}
-
-// address is one of the loopback interface that nobody listens on.
-func address(tb testing.TB) string {
-	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func start(tb testing.TB, listen string, env []string, name string, args ...string) target {
@@ -158,18 +149,7 @@ func start(tb testing.TB, listen string, env []string, name string, args ...stri
 		}
 	})
 	tb.Cleanup(t.stop)
-	require.Eventually(tb, func() bool {
-		req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, t.base+"/-/ready", http.NoBody)
-		if err != nil {
-			return false
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	}, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(tb, func() bool { return programtest.Answers(tb, t.base+"/-/ready") }, 30*time.Second, 20*time.Millisecond)
 	return t
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"vllm-triage/triage"
 	"vllm-triage/triage/eval"
 	"vllm-triage/triage/eval/example"
 	"vllm-triage/triage/eval/robust"
@@ -75,19 +74,19 @@ func TestTransformedExamples(t *testing.T) {
 			some = append(some, cases[i])
 		}
 		changed := v.Apply(some)
-		for i, o := range eval.Run(t.Context(), base, changed, eval.Options{Querier: querier(v)}).Outcomes {
+		for i, o := range eval.Run(t.Context(), base, changed, v.Options()).Outcomes {
 			before := was[changed[i].Recording]
 			what := strings.Join([]string{name, v.Detail, o.Recording, robust.Failure{Why: "was " + before.First, Outcome: o}.Summary()}, "\n")
 			require.Empty(t, o.Failure, what)
 			rows[name].asked++
-			committed := !o.Inconclusive() && o.First != "metrics_missing"
+			committed := robust.Commits(o)
 			if o.Accepted() || !committed && v.Blind {
 				rows[name].kept++
 			} else {
 				t.Log("LOST " + what)
 			}
 			// Where what tells two causes apart is exported by some servers only, nobody can know that it is missing.
-			if committed && o.Probability >= 0.6 && slices.Contains(changed[i].MustNot, o.First) && universal(base, v.Detail) &&
+			if committed && o.Probability >= robust.Confident && slices.Contains(changed[i].MustNot, o.First) && universal(base, v.Detail) &&
 				!slices.Contains(exceptions, v.Detail+" "+o.Recording) {
 				t.Error("a cause that the example forbids: " + what)
 			}
@@ -106,24 +105,9 @@ func TestTransformedExamples(t *testing.T) {
 	require.GreaterOrEqual(t, float64(all.kept), 0.95*float64(all.asked))
 }
 
-// querier stands between the engine and the data as a variant says, nil for none.
-func querier(v robust.Variant) func(int, triage.Querier) triage.Querier {
-	if v.Querier == nil {
-		return nil
-	}
-	return func(_ int, next triage.Querier) triage.Querier { return v.Querier(next) }
-}
-
 // universal says whether every server exports a metric.
 func universal(base *kb.Base, family string) bool {
 	return slices.ContainsFunc(base.Signals, func(s kb.Signal) bool {
-		return s.Queried() && !s.Optional && slices.ContainsFunc(s.Names, func(n string) bool {
-			for _, suffix := range []string{"", "_total", "_sum", "_count", "_bucket"} {
-				if n == family+suffix {
-					return true
-				}
-			}
-			return false
-		})
+		return !s.Optional && slices.ContainsFunc(s.Names, func(n string) bool { return robust.Family(n) == family })
 	})
 }

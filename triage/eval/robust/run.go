@@ -93,11 +93,7 @@ func Run(ctx context.Context, base *kb.Base, recs []*eval.Recording, opts Option
 		if len(changed) == 0 {
 			continue
 		}
-		eo := opts.Eval
-		if v.Querier != nil {
-			eo.Querier = func(_ int, next triage.Querier) triage.Querier { return v.Querier(next) }
-		}
-		res := eval.Run(ctx, base, changed, eo)
+		res := eval.Run(ctx, base, changed, v.options(opts.Eval))
 		i := slices.IndexFunc(rows, func(r Row) bool { return r.Group == v.Group && r.Name == v.Name })
 		if i < 0 {
 			i = len(rows)
@@ -151,7 +147,7 @@ func (r *Row) add(v Variant, o, was eval.Outcome) {
 	r.Was += one(was.Hit())
 	r.Accepted += one(o.Accepted())
 	r.Trigger += one(o.TriggerOK)
-	r.Inconclusive += one(o.Inconclusive() || o.First == "metrics_missing")
+	r.Inconclusive += one(!commits(o))
 	if o.Place != nil {
 		if r.Place == nil {
 			r.Place = new(float64)
@@ -210,13 +206,15 @@ func one(b bool) float64 {
 	return 0
 }
 
+// commits says whether an answer commits itself to something about the server.
+func commits(o eval.Outcome) bool { return !o.Inconclusive() && o.First != "metrics_missing" }
+
 // moreSure is a rise of a probability that is more than rounding.
 const moreSure = 0.05
 
 // rose says whether an answer that commits itself, or that is right, became more probable when data went.
 func rose(o, was eval.Outcome) bool {
-	commits := !o.Inconclusive() && o.First != "metrics_missing"
-	if o.First == "" || !commits && !o.Hit() {
+	if o.First == "" || !commits(o) && !o.Hit() {
 		return false
 	}
 	before := 0.0

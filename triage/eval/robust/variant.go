@@ -73,6 +73,14 @@ func (v Variant) Apply(cases []eval.Case) []eval.Case {
 	return out
 }
 
+// options puts what stands between the engine and the data into the options of an evaluation.
+func (v Variant) options(o eval.Options) eval.Options {
+	if v.Querier != nil {
+		o.Querier = func(_ int, next triage.Querier) triage.Querier { return v.Querier(next) }
+	}
+	return o
+}
+
 // Variants lists all transformations of the recordings, in the order of the table.
 func Variants(base *kb.Base, recs []*eval.Recording) []Variant {
 	var out []Variant
