@@ -377,7 +377,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 	}
 	b := &Blocked{}
 	if h := w.hidden; h != nil && !quiet {
-		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be told from it",
+		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be ruled out",
 			word("first", top.cause.Title), word("signal", h.signal.sig.Title), word("why", h.why()), word("second", h.rival.Title))
 		b.Query = queryFor(e, p, h.signal)
 		return Inconclusive, b
