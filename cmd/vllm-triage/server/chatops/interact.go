@@ -198,13 +198,15 @@ func (s *Service) again(ctx context.Context, p *place, who Person, a action) Out
 		s.private(ctx, p, says(ln(who.words().say("press.unknown"))))
 		return Gone
 	}
-	if !s.running.first("again\x00"+who.ID+"\x00"+a.ActionID+"\x00"+a.Value, s.now(), repeatWindow) {
+	key := "again\x00" + who.ID + "\x00" + a.ActionID + "\x00" + a.Value
+	if !s.running.first(key, s.now(), repeatWindow) {
 		s.private(ctx, p, says(ln(who.words().say("slash.repeated"))))
 		return Repeated
 	}
 	set := s.settings()
 	r, err := s.ask(ctx, set, q)
 	if err != nil {
+		s.running.forget(key)
 		s.log.Warn("triage for a button failed", zap.String("user", who.ID), zap.Error(err))
 		s.private(ctx, p, says(ln(who.words().say("triage.failed", "why", why(who.words(), err)))))
 		return Failed

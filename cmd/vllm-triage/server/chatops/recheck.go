@@ -35,12 +35,18 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 		s.private(ctx, p, says(ln(w.say("recheck.just_now"))))
 		return Repeated
 	}
+	// Who is told that it failed may ask again at once.
+	failed := func(why reply) Outcome {
+		s.running.forget("rechecked\x00" + id)
+		s.running.forget(key)
+		s.private(ctx, p, why)
+		return Failed
+	}
 	s.private(ctx, p, says(ln(w.say("recheck.looking", "subject", subjectOf(w, in)))))
 	reports, err := s.c.Store.Reports(ctx, id)
 	if err != nil {
 		s.log.Warn("reports not read", zap.String("incident_id", id), zap.Error(err))
-		s.private(ctx, p, says(ln(w.say("store.failed"))))
-		return Failed
+		return failed(says(ln(w.say("store.failed"))))
 	}
 	now := s.now()
 	question := in.Triage(alerts, now)
@@ -49,10 +55,8 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 	}
 	after, err := s.examine(ctx, set, question)
 	if err != nil {
-		s.running.forget("rechecked\x00" + id)
 		s.log.Warn("re-check failed", zap.String("incident_id", id), zap.Error(err))
-		s.private(ctx, p, says(ln(w.say("recheck.failed", "why", why(w, err)))))
-		return Failed
+		return failed(says(ln(w.say("recheck.failed", "why", why(w, err)))))
 	}
 	before := during(reports)
 	if err := s.keepCheck(ctx, who, id, before, after); err != nil {
@@ -63,8 +67,7 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 	})
 	if err != nil {
 		s.log.Warn("re-check not noted", zap.String("incident_id", id), zap.Error(err))
-		s.private(ctx, p, says(ln(w.say("store.failed"))))
-		return Failed
+		return failed(says(ln(w.say("store.failed"))))
 	}
 	if in.Status == triage.StatusFiring && changed(before, after) {
 		// The card is brought up to date in the way of all reports.

@@ -202,20 +202,10 @@ func (s *Service) expire(ctx context.Context, p *place, who Person, value string
 		s.private(ctx, p, says(ln(w.say("expire.already"))))
 		return Repeated
 	}
-	defer s.running.forget(key)
-	ended := 0
-	for _, id := range ids {
-		err := set.Silencer.ExpireSilence(ctx, id)
-		switch alertmanager.KindOf(err) {
-		case "":
-			if err != nil {
-				return s.expireFailed(ctx, p, who, err)
-			}
-			ended++
-		case alertmanager.Expired, alertmanager.NotFound: // Over, by itself or by somebody else.
-		default:
-			return s.expireFailed(ctx, p, who, err)
-		}
+	ended, err := expire(ctx, set.Silencer, ids)
+	s.running.forget(key) // Before anybody is answered: who is told that it failed may press again at once.
+	if err != nil {
+		return s.expireFailed(ctx, p, who, err)
 	}
 	if ended == 0 {
 		s.private(ctx, p, says(ln(w.say("expire.already"))))
@@ -230,6 +220,22 @@ func (s *Service) expire(ctx context.Context, p *place, who Person, value string
 	}
 	s.private(ctx, p, says(ln(w.say("expire.done"))))
 	return Done
+}
+
+// expire ends silences and counts those that were not over yet, by themselves or by somebody else. It stops at the first
+// that cannot be ended.
+func expire(ctx context.Context, silencer Silencer, ids []string) (ended int, err error) {
+	for _, id := range ids {
+		err := silencer.ExpireSilence(ctx, id)
+		switch kind := alertmanager.KindOf(err); {
+		case err == nil:
+			ended++
+		case kind == alertmanager.Expired || kind == alertmanager.NotFound:
+		default:
+			return ended, err
+		}
+	}
+	return ended, nil
 }
 
 func (s *Service) expireFailed(ctx context.Context, p *place, who Person, err error) Outcome {

@@ -98,6 +98,15 @@ func TestTheButtonsBelowAnAnswer(t *testing.T) {
 	require.Equal(t, w.engine.questions()[0], other.engine.questions()[0])
 	other.press(ann, "1.000001", "adhoc_details", `{"t":"garbage"}`, "")
 	require.Contains(t, other.private(2, ann).Text, "another version")
+
+	// Who is told that it failed may press again at once.
+	failing := newWorld(t)
+	failing.engine.set(func(e *engine) { e.err = errors.New("no route to host") })
+	failing.press(ann, "1.000001", "adhoc_details", buttons["adhoc_details"], "")
+	require.Contains(t, failing.private(1, ann).Text, "I could not look")
+	failing.engine.set(func(e *engine) { e.err = nil })
+	failing.press(ann, "1.000001", "adhoc_details", buttons["adhoc_details"], "")
+	require.Contains(t, failing.private(2, ann).Text, "Details · KV cache full")
 }
 
 func TestTheSameCommandRunsOnce(t *testing.T) {
