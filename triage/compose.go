@@ -376,15 +376,15 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		return CauseFound, nil
 	}
 	b := &Blocked{}
-	if h := w.hidden; h != nil && !quiet {
-		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be ruled out",
-			word("first", top.cause.Title), word("signal", h.signal.sig.Title), word("why", h.why()), word("second", h.rival.Title))
-		b.Query = queryFor(e, p, h.signal)
-		return Inconclusive, b
-	}
 	if l := top.contradiction(); quiet && l != nil && l.p.SayAgainst != "" {
 		b.Text = o.say("contradicted."+top.cause.ID+"."+l.p.ID, "{first} fits best, but "+l.p.SayAgainst, l.p, word("first", top.cause.Title))
 		b.Query = o.get(l.p.Signal).expr
+		return Inconclusive, b
+	}
+	if h := w.hidden; h != nil {
+		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be ruled out",
+			word("first", top.cause.Title), word("signal", h.signal.sig.Title), word("why", h.why()), word("second", h.rival.Title))
+		b.Query = queryFor(e, p, h.signal)
 		return Inconclusive, b
 	}
 	if x, ok := decider(o, top, rival); ok {
@@ -414,12 +414,13 @@ func keyQuery(o *observations, s scored) string {
 	return ""
 }
 
-// contradicted says that key evidence speaks clearly against a cause that other evidence put first.
+// contradicted says that evidence speaks clearly against a cause that other evidence put first: key evidence, or any that
+// is strong.
 func (s scored) contradicted() bool { return s.contradiction() != nil }
 
-// contradiction is the key evidence that speaks most clearly against a cause; nil when none does.
+// contradiction is the evidence that contradicts a cause most clearly; nil when none does.
 func (s scored) contradiction() *line {
-	return s.against(func(l *line) bool { return l.p.Key && l.weight <= -1.5 })
+	return s.against(func(l *line) bool { return l.p.Key && l.weight <= -1.5 || l.p.Signal != "" && l.weight <= -3 })
 }
 
 // against is the evidence of a kind that speaks most against a cause, the first of equals; nil when none does.

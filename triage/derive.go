@@ -238,6 +238,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"replica_itl_skew":     replicaITLSkew,
 		"replicas_gone":        replicasGone,
 		"replicas_silent":      replicasSilent,
+		"replicas_idle":        replicasIdle,
 		"lora_adapters":        loraAdapters,
 		"lora_max":             loraMax,
 		"lora_pressure":        loraPressure,
@@ -261,6 +262,9 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 			x.scalar = f(p, o)
 			if x.scalar == nil {
 				x.state, x.why = Absent, tooFew(id, o)
+				if y := o.gapAmong(s.BetterWith); y != nil && y.state != Present {
+					x.state, x.why = y.state, y.why
+				}
 				if err := cmp.Or(p.unlabelled, o.loraErr); err != nil && (p.unlabelled != nil || strings.HasPrefix(id, "lora_")) {
 					x.state, x.why = Failed, failure(err)
 				}
@@ -509,14 +513,21 @@ func replicasGone(p *plan, o *observations) map[string]float64 {
 	return map[string]float64{"level": max(n, 0), "base": 0}
 }
 
+// signsOfConnector are the signals that move only where a KV connector is at work. The counters exist without one too.
+var signsOfConnector = []string{"external_queries", "kv_transfers", "kv_fetch_waiting", "kv_transfer_failures"}
+
 // kvConnector counts the signs that a KV connector is at work: look-ups in an external cache, transfers, requests that
-// wait for remote KV. The counters exist without a connector too; only movement tells.
+// wait for remote KV. Without any it is known to be none only when no sign is missing.
 func kvConnector(_ *plan, o *observations) map[string]float64 {
-	n := 0.0
-	for _, id := range []string{"external_queries", "kv_transfers", "kv_fetch_waiting", "kv_transfer_failures"} {
+	n, missing := 0.0, false
+	for _, id := range signsOfConnector {
 		if promq.Max(present(o.series(id))) > 0 {
 			n++
 		}
+		missing = missing || o.gap(id) != nil
+	}
+	if n == 0 && missing {
+		return nil
 	}
 	return map[string]float64{"level": n, "base": 0}
 }

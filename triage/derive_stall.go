@@ -113,6 +113,9 @@ func (o *observations) restartedNear(i, points int) bool {
 	return false
 }
 
+// oneRequest is the least that counts as a request where rates that extrapolate are summed up.
+const oneRequest = 0.5
+
 // vanished compares the requests that the gauges still show after the tokens stopped with the HTTP requests that ended at
 // that moment without finishing in the engine. When all of them ended at once and nothing has come since, the engine is
 // idle and its gauges are stale: they are written by a step, and an idle engine makes none (field case FC-69). An engine
@@ -128,10 +131,10 @@ func vanished(p *plan, o *observations) map[string]float64 {
 	burst := promRange{max(start-2*k, 0), min(start+k, end)}
 	gone := o.integral("http_requests", burst) - orZero(o.integral("finished", burst))
 	since := orZero(o.integral("http_requests", promRange{min(start+k, end), end}))
-	if !(held > 0) || math.IsNaN(gone) {
+	if !(held >= oneRequest) || math.IsNaN(gone) {
 		return nil
 	}
-	if since > 0.5 {
+	if since > oneRequest || gone < oneRequest {
 		gone = 0
 	}
 	return map[string]float64{"level": min(max(gone/held, 0), 1), "base": 0}

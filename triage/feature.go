@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"vllm-triage/promq"
+	"vllm-triage/triage/kb"
 )
 
 // feature computes one feature of a signal (kb.Features lists them). It is NaN when the signal is not present or the
@@ -83,6 +84,10 @@ func pointwise(feature string) bool {
 	return feature == "zeros" || feature == "spread" || feature == "min"
 }
 
+// minSightings is how many requests scrapes must have met in a window before a gauge tells how long they take: when all of
+// them were between two scrapes it says that they take no time.
+const minSightings = 1
+
 // pooled is the value of a signal in a range: the median of a gauge, the mean of a rate, and for ratios the sum of the
 // numerators over the sum of the denominators, so that busy moments count more than idle ones.
 func (o *observations) pooled(x *observation, r promRange) float64 {
@@ -102,6 +107,9 @@ func (o *observations) pooled(x *observation, r promRange) float64 {
 		}
 		a, b := promq.Mean(r.of(num)), promq.Mean(r.of(den))
 		if events := b * float64(r.len()) * o.grid.step.Seconds(); !(events >= q.MinEvents) || b <= 0 {
+			return math.NaN()
+		}
+		if o.get(q.Num).sig.Class == kb.StateClass && o.get(q.Den).sig.Class != kb.StateClass && a*float64(len(present(r.of(num)))) < minSightings {
 			return math.NaN()
 		}
 		v := a / b

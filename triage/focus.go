@@ -28,9 +28,9 @@ func (e *Engine) focus(p *plan, o *observations, whole *weighed) (*observations,
 	}
 	top, fleet := w.bottlenecks[0], whole.bottlenecks[0]
 	switch {
-	case top.cause.Kind == kb.Quiet || top.probability < likely:
+	case top.cause.Kind == kb.Quiet || w.seen < likely:
 		return nil, nil
-	case fleet.cause.Place == "replicas" && fleet.probability >= likely && !o.ownFault(fleet.cause):
+	case fleet.cause.Place == "replicas" && whole.seen >= likely && !o.ownFault(fleet.cause):
 		return nil, nil // Down, or drowned by its router: that is about replicas already.
 	case fleet.cause.Kind != kb.Quiet && fleet.probability >= sure && fleet.score >= top.score:
 		return nil, nil

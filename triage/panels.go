@@ -1,8 +1,6 @@
 package triage
 
 import (
-	"net/url"
-	"regexp"
 	"slices"
 	"time"
 
@@ -52,7 +50,7 @@ func (e *Engine) panels(p *plan, o *observations, w *weighed) []Panel {
 // values here; of several, one that the cause shows too. It is empty when that cannot be told.
 func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
 	alerts := slices.SortedStableFunc(slices.Values(p.in.Alerts), func(a, b Alert) int { return a.StartsAt.Compare(b.StartsAt) })
-	for _, watched := range expressionsOf(alerts) {
+	for _, watched := range watchedBy(alerts) {
 		first := ""
 		for _, s := range e.kb.Signals {
 			if !watches(watched, s) {
@@ -73,42 +71,6 @@ func (e *Engine) alerted(p *plan, o *observations, w *weighed) string {
 		}
 	}
 	return ""
-}
-
-var metricPattern = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
-
-// watches says that an alert's expression, taken apart, names one of the metrics of a signal.
-func watches(watched map[string]bool, s kb.Signal) bool {
-	return slices.ContainsFunc(s.Spellings(), func(name string) bool { return watched[name] })
-}
-
-// expressionsOf are the words of the alerts' expressions that may be names of metrics, each expression once, in the order
-// of the alerts: a rule fires for thousands of replicas. Prometheus puts the expression into the link to where an alert
-// comes from.
-func expressionsOf(alerts []Alert) []map[string]bool {
-	var out []map[string]bool
-	seen := map[string]bool{}
-	for _, a := range alerts {
-		if seen[a.GeneratorURL] {
-			continue
-		}
-		seen[a.GeneratorURL] = true
-		u, err := url.Parse(a.GeneratorURL)
-		if err != nil {
-			continue
-		}
-		expr := u.Query().Get("g0.expr")
-		if expr == "" || seen[expr] {
-			continue
-		}
-		seen[expr] = true
-		words := map[string]bool{}
-		for _, name := range metricPattern.FindAllString(expr, -1) {
-			words[name] = true
-		}
-		out = append(out, words)
-	}
-	return out
 }
 
 // newPanel thins a series to what a small chart can show.

@@ -26,7 +26,7 @@ type plan struct {
 	// active is when the alert's condition began, as far as Prometheus or the alert says.
 	active time.Time
 	scrape time.Duration // Scrape interval, measured from the data.
-	rate   time.Duration // Rate window: 4 scrapes.
+	rate   time.Duration // Rate window: two and a half scrapes.
 	grid   grid
 	// names holds the metric names that exist in the scope; nil when discovery failed.
 	names map[string]bool

@@ -30,7 +30,7 @@ func (e *Engine) readQuantiles(ctx context.Context, log *queryLog, p *plan, o *o
 	out := map[string]*observation{}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	alerted := expressionsOf(p.in.Alerts)
+	alerted := watchedBy(p.in.Alerts)
 	for _, s := range e.kb.Signals {
 		if !isQuantile(s) {
 			continue

@@ -33,3 +33,24 @@ func (o *observations) fellSilent(r replica) bool {
 	quiet := promRange{tailFrom(len(tokens), func(i int) bool { return !(tokens[i] > 0) }), len(tokens)}
 	return mean(o.baseline.of(began))*o.lasts(quiet).Seconds() >= silentAfter
 }
+
+// replicasIdle counts replicas that generated nothing in the settled part of the window. It is unknown when not all of them
+// were read one by one and something is generated somewhere.
+func replicasIdle(p *plan, o *observations) map[string]float64 {
+	if m := mean(o.late.of(o.series("generation_tokens"))); m == 0 {
+		return map[string]float64{"level": float64(max(len(o.replicas), 1))}
+	} else if math.IsNaN(m) || len(o.replicas) < p.rows {
+		return nil
+	}
+	n := 0.0
+	for _, r := range o.replicas {
+		tokens := r.series("generation_tokens")
+		if tokens == nil {
+			return nil
+		}
+		if m := mean(o.late.of(tokens)); m == 0 {
+			n++
+		}
+	}
+	return map[string]float64{"level": n}
+}

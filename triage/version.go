@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ func (e *Engine) version(p *plan) VersionRange {
 	if len(p.names) == 0 {
 		return v
 	}
+	older := "" // What absence says.
 	for _, f := range e.kb.Versions {
 		switch {
 		case p.has(f.Name):
@@ -23,11 +25,15 @@ func (e *Engine) version(p *plan) VersionRange {
 			if f.Until != "" && (v.Max == "" || versionLess(f.Until, v.Max)) {
 				v.Max = f.Until
 			}
-		case f.Absent:
-			if v.Max == "" || versionLess(f.Since, v.Max) {
-				v.Max = f.Since // Exclusive, see Text.
+		case f.Absent && !p.idle(f.Name):
+			if older == "" || versionLess(f.Since, older) {
+				older = f.Since // Exclusive, see Text.
 			}
 		}
+	}
+	// A name that the version must export and that is not there was dropped by the site: then its absence says nothing.
+	if older != "" && (v.Min == "" || versionLess(v.Min, older)) && (v.Max == "" || versionLess(older, v.Max)) {
+		v.Max = older
 	}
 	switch {
 	case v.Min != "" && v.Max != "" && versionLess(v.Max, v.Min):
@@ -42,12 +48,16 @@ func (e *Engine) version(p *plan) VersionRange {
 	return v
 }
 
-// due lists metric names that are missing although the server exports them unconditionally: every version does, or others
-// show that it is new enough.
+// due lists metric names that are missing although the server exports them: every version does, or others show that it is
+// new enough and so configured, or the alert itself was made from them.
 func (e *Engine) due(p *plan) map[string]bool {
 	out := map[string]bool{}
+	alerted := alertedBy(p.in.Alerts)
 	for _, s := range e.kb.Signals {
-		if s.Queried() && !s.Optional && s.Scope == "model" && len(p.found(s.Spellings())) == 0 {
+		if !s.Queried() || s.Scope != "model" || len(p.found(s.Spellings())) > 0 {
+			continue
+		}
+		if !s.Optional || watches(alerted, s) {
 			for _, n := range s.Names {
 				out[n] = true
 			}
@@ -55,11 +65,24 @@ func (e *Engine) due(p *plan) map[string]bool {
 	}
 	least := e.version(p).Min
 	for _, f := range e.kb.Versions {
-		if f.Absent && least != "" && !versionLess(least, f.Since) && !p.has(f.Name) {
+		if least == "" || versionLess(least, f.Since) || p.has(f.Name) || p.idle(f.Name) {
+			continue
+		}
+		if f.Absent || slices.ContainsFunc(f.With, p.has) {
 			out[f.Name] = true
 		}
 	}
 	return out
+}
+
+// idle says whether a missing name may be a counter that never moved: Ray skips increments of zero, so that it has none of
+// those (v1/metrics/ray_wrappers.py).
+func (p *plan) idle(name string) bool {
+	ray := false
+	for n := range p.names {
+		ray = ray || strings.HasPrefix(n, "vllm_") || strings.HasPrefix(n, "ray_vllm_")
+	}
+	return ray && strings.HasSuffix(name, "_total") && !p.has(name)
 }
 
 // has says whether a name exists, in any spelling.

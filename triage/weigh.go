@@ -29,6 +29,8 @@ const (
 	shortBaseline = 75 * time.Second
 	// slowScrape is the scrape interval from which a young incident has only a few points.
 	slowScrape = 30 * time.Second
+	// explainedAway is the predicate of the line by which a score is lowered by a more basic cause.
+	explainedAway = "explained_away"
 	// refuted is the score of a cause whose hard condition does not hold.
 	refuted = -6
 )
@@ -37,6 +39,8 @@ const (
 type weighed struct {
 	bottlenecks []scored // Sorted by probability.
 	triggers    []scored
+	// seen is the probability of the first bottleneck by what was seen alone, before any doubt.
+	seen float64
 	// residual is the probability of "something else" on the bottleneck axis.
 	residual float64
 	// unchecked lists causes that lack a signal that they need.
@@ -90,6 +94,9 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	explainAway(w)
 	w.compete()
 	w.undecided = w.flip(o)
+	if len(w.bottlenecks) > 0 {
+		w.seen = w.bottlenecks[0].probability
+	}
 	w.bound(o)
 	w.temper(p, o)
 	return w
@@ -402,29 +409,52 @@ func sortScored(s []scored) {
 // explainAway takes from a cause what a likely parent explains: a prefill overload ends with the KV cache full, and the
 // full cache is then a consequence.
 func explainAway(w *weighed) {
+	parents := w.probabilities()
+	for i := range w.bottlenecks {
+		w.bottlenecks[i].explain(parents)
+	}
+}
+
+// probabilities are those of the bottlenecks, by cause.
+func (w *weighed) probabilities() map[string]float64 {
 	p := map[string]float64{}
 	for _, s := range w.bottlenecks {
 		p[s.cause.ID] = s.probability
 	}
-	for i := range w.bottlenecks {
-		s := &w.bottlenecks[i]
-		if s.refuted != nil {
-			continue
-		}
-		most := 0.0
-		for _, parent := range s.cause.Parents {
-			most = max(most, p[parent])
-		}
-		if most >= 0.1 {
-			most = min(most/0.25, 1)
-			s.score = max(s.score-explained*most, -maxScore)
-			s.lines = append(s.lines, line{
-				p: kb.Predicate{
-					ID: "explained_away", Family: "explained_away",
-					Say: "a more basic cause explains this as its consequence",
-				},
-				value: -1, weight: -explained * most,
-			})
+	return p
+}
+
+// explain takes from the score what a likely parent explains.
+func (s *scored) explain(probability map[string]float64) {
+	if s.refuted != nil {
+		return
+	}
+	most := 0.0
+	for _, parent := range s.cause.Parents {
+		most = max(most, probability[parent])
+	}
+	if most < 0.1 {
+		return
+	}
+	most = min(most/0.25, 1)
+	s.score = max(s.score-explained*most, -maxScore)
+	s.lines = append(slices.Clip(s.lines), line{
+		p: kb.Predicate{
+			ID: explainedAway, Family: explainedAway,
+			Say: "a more basic cause explains this as its consequence",
+		},
+		value: -1, weight: -explained * most,
+	})
+}
+
+// unexplained is the cause before more basic ones explained it.
+func (s scored) unexplained() scored {
+	for i, l := range s.lines {
+		if l.p.ID == explainedAway {
+			s.lines = slices.Delete(slices.Clone(s.lines), i, i+1)
+			s.score -= l.weight
+			break
 		}
 	}
+	return s
 }

@@ -138,8 +138,10 @@ type Example struct {
 	Series string `yaml:"series"`
 	// At is the moment of the question, counted from the start of the series.
 	At time.Duration `yaml:"at"`
-	// Alert holds the labels of the alert; empty asks ad hoc. StartsAt counts from the start of the series.
+	// Alert holds the labels of the alert; empty asks ad hoc. StartsAt counts from the start of the series. Expr is the
+	// expression of the alert's rule.
 	Alert    map[string]string `yaml:"alert"`
+	Expr     string            `yaml:"expr"`
 	StartsAt time.Duration     `yaml:"starts_at"`
 	Scope    map[string]string `yaml:"scope"`
 	Expect   Expect            `yaml:"expect"`

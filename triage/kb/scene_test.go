@@ -342,6 +342,7 @@ func (s *scene) rows(i int, shots []sample) []row {
 	if !v0 {
 		count("vllm:prompt_tokens_by_source_total", `source="local_compute",`, func(x sample) float64 { return x.c.computed })
 		count("vllm:prompt_tokens_by_source_total", `source="local_cache_hit",`, func(x sample) float64 { return x.c.cached })
+		count("vllm:prompt_tokens_by_source_total", `source="external_kv_transfer",`, func(x sample) float64 { return x.c.remote })
 	}
 	count("vllm:generation_tokens_total", "", func(x sample) float64 { return x.c.generated })
 	count("vllm:request_success_total", `finished_reason="stop",`, func(x sample) float64 { return x.c.finished })
@@ -376,6 +377,20 @@ func (s *scene) rows(i int, shots []sample) []row {
 	hist("vllm:request_decode_time_seconds", false, func(c counters) histogram { return c.decodeTime })
 	count("vllm:request_generation_tokens_sum", "", func(x sample) float64 { return x.c.outTokens })
 	count("vllm:request_generation_tokens_count", "", func(x sample) float64 { return x.c.e2e.count })
+	count("vllm:request_prompt_tokens_sum", "", func(x sample) float64 { return x.c.inTokens })
+	count("vllm:request_prompt_tokens_count", "", func(x sample) float64 { return x.c.e2e.count })
+	count("vllm:request_inference_time_seconds_sum", "", func(x sample) float64 { return x.c.inference })
+	count("vllm:request_inference_time_seconds_count", "", func(x sample) float64 { return x.c.e2e.count })
+	if !v0 {
+		count("vllm:request_time_per_output_token_seconds_sum", "", func(x sample) float64 { return x.c.perToken })
+		count("vllm:request_time_per_output_token_seconds_count", "", func(x sample) float64 { return x.c.perTokens })
+		count("vllm:request_prefill_kv_computed_tokens_sum", "", func(x sample) float64 { return x.c.fresh })
+		count("vllm:request_prefill_kv_computed_tokens_count", "", func(x sample) float64 { return x.c.e2e.count })
+		count("vllm:request_num_preemptions_count", "", func(x sample) float64 { return x.c.e2e.count })
+		count("vllm:prompt_tokens_cached_total", "", func(x sample) float64 { return x.c.cached })
+		count("vllm:prompt_tokens_cached_by_source_total", `source="device",`, func(x sample) float64 { return x.c.hits })
+		count("vllm:estimated_flops_per_gpu_total", "", func(sample) float64 { return 0 })
+	}
 	count("vllm:request_params_n_sum", "", func(x sample) float64 { return x.c.params })
 	count("vllm:request_params_n_count", "", func(x sample) float64 { return x.c.parents })
 	count("vllm:iteration_tokens_total_sum", "", func(x sample) float64 { return x.c.iteration })

@@ -90,6 +90,7 @@ type counters struct {
 	preempted, finished, failed, http, http5xx, rejected    float64
 	steps, iteration                                        float64
 	outTokens, params, parents                              float64
+	inTokens, fresh, inference, perToken, perTokens, remote float64
 	drafts, accepted, items, external, externalHits, loaded float64
 	loadTime, lost, expired, cpu                            float64
 	ttft, itl, e2e, queue, prefillTime, decodeTime          histogram
@@ -333,7 +334,11 @@ func (e *engine) output() {
 			e.c.ttft.observe(e.now - r.arrived)
 			e.c.prompt += float64(r.prompt)
 			e.c.cached += float64(r.cached)
-			e.c.computed += float64(r.prompt - r.cached)
+			if e.m.nixl && !r.failing {
+				e.c.remote += float64(r.prompt - r.cached)
+			} else {
+				e.c.computed += float64(r.prompt - r.cached)
+			}
 			tokens += float64(r.prompt - r.cached)
 		} else {
 			e.c.itl.observe(e.now - r.last)
@@ -387,6 +392,13 @@ func (e *engine) finish(r *request) {
 		e.c.params += float64(max(e.loads.n, 1))
 	}
 	e.c.outTokens += float64(r.made)
+	e.c.inTokens += float64(r.prompt)
+	e.c.fresh += float64(r.prompt - r.cached)
+	e.c.inference += e.now - r.scheduled
+	if r.made > 1 {
+		e.c.perToken += (e.now - r.first) / float64(r.made-1)
+		e.c.perTokens++
+	}
 	e.c.e2e.observe(e.now - r.arrived)
 	e.c.queue.observe(r.scheduled - r.queued)
 	e.c.prefillTime.observe(r.first - r.scheduled)

@@ -1,7 +1,7 @@
 package kb
 
-// Fingerprint ties a metric name to the vLLM versions that export it unconditionally, so that presence and, within a
-// scope that exports anything, absence narrow the version (reference: vllm-metrics §1.11).
+// Fingerprint ties a metric name to the vLLM versions that export it, so that presence and, within a scope that exports
+// anything, absence narrow the version (reference: vllm-metrics §1.11).
 type Fingerprint struct {
 	Name string `yaml:"name"`
 	// Since is the first version that exports it.
@@ -10,4 +10,7 @@ type Fingerprint struct {
 	Until string `yaml:"until"`
 	// Absent says that absence means "before Since": V1 creates every series at start.
 	Absent bool `yaml:"absent"`
+	// With lists names beside which a server of Since or newer exports it too: they belong to one feature or one front end.
+	// Its absence is then noticed, and says nothing of the version.
+	With []string `yaml:"with"`
 }

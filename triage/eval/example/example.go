@@ -5,6 +5,7 @@ package example
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ var Start = time.Unix(1_800_000_000, 0).UTC()
 
 // Question is what of an example decides the answer: examples with the same one differ in what they expect only.
 func Question(x kb.Example) string {
-	return fmt.Sprint(x.Base, x.Series, x.At, x.Alert, x.StartsAt, x.Scope)
+	return fmt.Sprint(x.Base, x.Series, x.At, x.Alert, x.Expr, x.StartsAt, x.Scope)
 }
 
 // Store lays the example's own series over those of its base. One with the labels of a base's series replaces it; one
@@ -100,7 +101,11 @@ func Incident(x kb.Example) triage.Incident {
 	maps.Copy(set, x.Alert)
 	p := triage.Payload{}
 	p.Status = triage.StatusFiring
-	p.Alerts = template.Alerts{{Status: triage.StatusFiring, Labels: set, StartsAt: Start.Add(x.StartsAt)}}
+	alert := template.Alert{Status: triage.StatusFiring, Labels: set, StartsAt: Start.Add(x.StartsAt)}
+	if x.Expr != "" {
+		alert.GeneratorURL = "http://prometheus.invalid/graph?g0.expr=" + url.QueryEscape(x.Expr)
+	}
+	p.Alerts = template.Alerts{alert}
 	return triage.NewIncidents(p, now)[0]
 }
 

@@ -5,10 +5,13 @@ import "vllm-triage/triage/eval"
 // Confident is what a report names a cause without reservation from.
 const Confident = confident
 
-// Family and Commits are what the table is made with.
+// EachMetric is the row in which every metric is taken away in turn.
+const EachMetric = eachMetric
+
+// Commits and Rose are what the table is made with.
 var (
-	Family  = family
 	Commits = commits
+	Rose    = rose
 )
 
 // Options is the evaluation under a variant.
