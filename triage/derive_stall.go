@@ -163,3 +163,24 @@ func kvMaxConcurrency(_ *plan, o *observations) map[string]float64 {
 	}
 	return map[string]float64{"level": least}
 }
+
+// stalled is how long, up to the end, no token has come although requests run or wait.
+func stalled(p *plan, o *observations) map[string]float64 {
+	gen, prompt := o.progress(), o.series("prompt_tokens")
+	running, waiting := o.series("running"), o.series("waiting")
+	seconds := 0.0
+	if last := o.grid.points() - 1; at(gen, last) == 0 && math.IsNaN(at(running, last)) && !(at(waiting, last) > 0) {
+		return nil // Idle or stuck: who holds requests is not known.
+	}
+	for i := o.grid.points() - 1; i >= 0; i-- {
+		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !(orZero(at(running, i))+orZero(at(waiting, i)) > 0) {
+			break
+		}
+		// A rate of zero says that nothing happened for a whole rate window.
+		if seconds == 0 {
+			seconds = p.rate.Seconds()
+		}
+		seconds += o.grid.step.Seconds()
+	}
+	return map[string]float64{"level": seconds, "base": 0}
+}
