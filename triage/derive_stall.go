@@ -122,11 +122,10 @@ const oneRequest = 0.5
 // that hangs lets its clients run into their time-outs one by one instead.
 func vanished(p *plan, o *observations) map[string]float64 {
 	start, ok := stallStart(o)
-	if !ok || o.series("http_requests") == nil {
-		return nil
+	k, end := o.points(p.rate), o.grid.points()
+	if !ok || o.series("http_requests") == nil || end < start+2*k {
+		return nil // Too soon to tell whether more of them leave later.
 	}
-	k := o.points(p.rate)
-	end := o.grid.points()
 	held := promq.Median(present(promRange{start, end}.of(o.series("running"))))
 	burst := promRange{max(start-2*k, 0), min(start+k, end)}
 	gone := o.integral("http_requests", burst) - orZero(o.integral("finished", burst))

@@ -78,6 +78,19 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// What was once answered wrongly soon after a fault: a replica whose clients leave one by one, a batch that slow steps fill,
+// a prefix cache that has less of each prompt.
+func TestOnceWrongSoonAfter(t *testing.T) {
+	t.Parallel()
+	for seed, first := range map[uint64]string{8250: "engine_stalled", 8263: "device_slowdown", 8372: "prefill_bound"} {
+		p := sim.Soon(seed).Play(1)
+		require.Equal(t, first, p.Scenario.Bottleneck)
+		rep, err := sim.Ask(t.Context(), kb.Default(), p)
+		require.NoError(t, err)
+		require.Equal(t, first, rep.Bottlenecks[0].ID, "seed %d", seed)
+	}
+}
+
 // An engine that hangs while it is idle freezes its gauges at zero: all that shows is that it takes no part any more.
 func TestASilentReplicaIsNotCalm(t *testing.T) {
 	t.Parallel()
