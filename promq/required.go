@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Required lists the names of the metrics without which a query gives nothing, sorted: those on both sides of an `or`, after
-// an `unless` and in absent() are not among them. It is nil when expr is not PromQL.
+// Required lists the names of the metrics without which a query gives nothing, sorted: those on either side of an `or`, after
+// an `unless` and in absent() or scalar() are not among them. It is nil when expr is not PromQL.
 func Required(expr string) []string {
 	tree, err := promQL.ParseExpr(expr)
 	if err != nil {
@@ -38,7 +38,11 @@ func Required(expr string) []string {
 				return // A side that is missing is filled in.
 			}
 		case *parser.Call:
-			if n.Func.Name == "absent" || n.Func.Name == "absent_over_time" {
+			switch n.Func.Name {
+			case "absent", "absent_over_time", "scalar": // scalar() of nothing is NaN.
+				return
+			case "info":
+				walk(n.Args[0])
 				return
 			}
 		}

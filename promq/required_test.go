@@ -11,7 +11,9 @@ import (
 func TestRequired(t *testing.T) {
 	t.Parallel()
 	for expr, want := range map[string][]string{
-		`rate(a[5m]) > 0.1`: {"a"},
+		`rate(a[5m]) > 0.1`:           {"a"},
+		`a != scalar(b)`:              {"a"},
+		`info(a, {__name__="b"}) > 0`: {"a"},
 		`sum by (x) (rate(a_sum[5m])) / sum by (x) (rate(a_count[5m])) > 1 and on (x) b > 0`: {"a_count", "a_sum", "b"},
 		`a > 1 or b > 1`:                         {},
 		`(a or b) > 1 and c`:                     {"c"},

@@ -16,10 +16,10 @@ const noticeable = 0.001
 
 // bound caps each bottleneck by what it would have if evidence that this server should export, and that is missing, spoke
 // for the rival that gains most by it, and against it unless it is the first: data that is gone makes nothing more
-// probable. (What the first loses by its own gaps is in its coverage; how good its estimates are is doubted.) What the caps
-// take is left to "something else".
+// probable. (What the first loses by its own gaps is in its coverage, and how good its estimates are is doubted; of calm
+// every gap speaks against it.) What the caps take is left to "something else".
 func (w *weighed) bound(o *observations) {
-	if len(w.bottlenecks) == 0 || w.bottlenecks[0].supportedBy(aboutGaps) || math.IsNaN(lastOf(o.series("serving"))) {
+	if len(w.bottlenecks) == 0 || w.bottlenecks[0].supportedBy(aboutGaps) || o.get("serving").state != Failed && math.IsNaN(lastOf(o.series("serving"))) {
 		return // That data is missing is then what was found, or nothing serves that could export any.
 	}
 	rivals := w.favoured(o)
@@ -55,7 +55,7 @@ func (w *weighed) bound(o *observations) {
 type hidden struct {
 	rival       kb.Cause
 	signal      *observation // What is missing.
-	probability float64      // What the rival may have at most.
+	probability float64      // What the rival then has.
 	left        float64      // What is then left to the cause that it competes with.
 }
 
@@ -136,15 +136,15 @@ func (w *weighed) favoured(o *observations) []favoured {
 	var out []favoured
 	for i, s := range slices.Concat(w.bottlenecks, w.unchecked) {
 		checked := i < len(w.bottlenecks)
-		if !checked && (s.cause.Axis != kb.Bottleneck || o.gap(s.missing) == nil) || s.about(aboutGaps) {
+		if !checked && (s.cause.Axis != kb.Bottleneck || !o.onlyGapsIn(s.cause.Needs)) || s.about(aboutGaps) {
 			continue
 		}
+		s = s.unexplained()
 		with := favourable
 		if !checked {
 			with = hoped
 		}
 		if score, gap := s.completed(o, with); gap != nil {
-			s = s.unexplained()
 			s.score = max(score, s.score)
 			out = append(out, favoured{s, gap})
 		}
@@ -179,7 +179,12 @@ func hoped(v float64) float64 {
 	return v
 }
 
-func against(v float64) float64 { return -favourable(-v) }
+func against(v float64) float64 {
+	if math.IsNaN(v) {
+		return -1
+	}
+	return doubted(v)
+}
 
 func doubted(v float64) float64 { return max(v-1, -1) }
 
@@ -193,12 +198,16 @@ func (s scored) completed(o *observations, with func(v float64) float64) (score 
 	for i := range lines {
 		l := &lines[i]
 		l.weight = 0
+		if l.p.ID == explainedAway {
+			l.weight = s.lines[i].weight
+			continue
+		}
 		if l.p.Signal == "" {
-			continue // No evidence: what the cap or a more basic cause took.
+			continue // What the cap took: it is taken anew.
 		}
 		v := l.value
 		if x := o.gapIn(l.p); x != nil && o.mayApply(l.p) {
-			if w := with(v); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
+			if w := o.atMost(l.p, with(v)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
 				v, gap = w, firstObservation(gap, x)
 			}
 		}
@@ -212,4 +221,19 @@ func (s scored) completed(o *observations, with func(v float64) float64) (score 
 		score += l.weight
 	}
 	return min(max(score, -maxScore), maxScore), gap
+}
+
+// atMost is what a line can come to when those of its conjuncts that were measured hold it down.
+func (o *observations) atMost(p kb.Predicate, v float64) float64 {
+	for _, t := range append([]kb.Test{p.Test}, p.All...) {
+		if x := o.value(t); !math.IsNaN(x) && o.gap(t.Signal) == nil {
+			v = min(v, x) // Of an unknown line nothing is known still.
+		}
+	}
+	return v
+}
+
+// onlyGapsIn says whether everything that is not there of some signals is missed.
+func (o *observations) onlyGapsIn(ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { return o.get(id).state != Present && o.gap(id) == nil })
 }

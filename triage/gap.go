@@ -40,13 +40,13 @@ func (o *observations) gapIn(p kb.Predicate) *observation {
 func (o *observations) gap(id string) *observation {
 	x := o.get(id)
 	switch {
-	case x.whole:
+	case x.whole || x.scalar[certain] > 0:
 		return nil
 	case x.state == Failed || x.state == Stale || x.state == Present && x.estimate:
 		return x
 	case x.sig.Queried():
-		optional := x.sig.Optional && !slices.ContainsFunc(x.sig.Names, func(n string) bool { return o.due[n] })
-		if x.state == Absent && !optional && !x.sig.Neighbour() {
+		due := slices.ContainsFunc(x.sig.Names, func(n string) bool { return o.due[n] })
+		if x.state == Absent && (due || x.sig.Scope != "model" && !x.sig.Optional && !x.sig.Neighbour()) {
 			return x
 		}
 		return nil

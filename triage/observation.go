@@ -57,7 +57,7 @@ type observations struct {
 	lora, loraBefore           loraUse
 	loraErr                    error
 	absence                    absence
-	due                        map[string]bool // Metric names that this version exports and that are not there.
+	due                        map[string]bool // Metric names that are not there although they should be; see Engine.due.
 	noUp                       bool            // The up of the targets is not stored; see standInForUp.
 }
 

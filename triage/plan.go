@@ -30,6 +30,8 @@ type plan struct {
 	grid   grid
 	// names holds the metric names that exist in the scope; nil when discovery failed.
 	names map[string]bool
+	// ray says that some of them are spelled as Ray does.
+	ray bool
 	// anchor is a regular expression of the metric names that tell scope, scrape interval and targets.
 	anchor string
 	// discovery is the error of the discovery call, if it failed.
@@ -93,6 +95,9 @@ func (e *Engine) plan(ctx context.Context, log *queryLog, in Incident) *plan {
 	p.focus = focusOf(in)
 	e.resolve(ctx, log, p)
 	p.anchor = e.anchorOf(p.names)
+	for n := range p.names {
+		p.ray = p.ray || strings.HasPrefix(n, "vllm_") || strings.HasPrefix(n, "ray_vllm_")
+	}
 	e.resolution(ctx, log, p)
 	return p
 }

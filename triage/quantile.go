@@ -30,13 +30,13 @@ func (e *Engine) readQuantiles(ctx context.Context, log *queryLog, p *plan, o *o
 	out := map[string]*observation{}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	alerted := watchedBy(p.in.Alerts)
+	watched := watchedBy(p.in.Alerts)
 	for _, s := range e.kb.Signals {
 		if !isQuantile(s) {
 			continue
 		}
 		wg.Go(func() {
-			draw := slices.ContainsFunc(alerted, func(words map[string]bool) bool { return watches(words, s) })
+			draw := slices.ContainsFunc(watched, func(words map[string]bool) bool { return watches(words, s) })
 			x := e.quantile(ctx, log, p, o, s, draw)
 			mu.Lock()
 			defer mu.Unlock()

@@ -206,7 +206,7 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	return out
 }
 
-// lateLevel is a replica's value of a signal in the late window, pooled for ratios.
+// replicaLevel is the value of a replica's signal in a range, pooled for ratios.
 func (o *observations) replicaLevel(r replica, id string, in promRange) float64 {
 	switch id {
 	case "itl":

@@ -34,12 +34,12 @@ func (o *observations) fellSilent(r replica) bool {
 	return mean(o.baseline.of(began))*o.lasts(quiet).Seconds() >= silentAfter
 }
 
-// replicasIdle counts replicas that generated nothing in the settled part of the window. It is unknown when not all of them
+// replicasIdle counts replicas that generate nothing at the end. It is unknown when not all of them
 // were read one by one and something is generated somewhere.
 func replicasIdle(p *plan, o *observations) map[string]float64 {
-	if m := mean(o.late.of(o.series("generation_tokens"))); m == 0 {
+	if m := lastKnown(o.series("generation_tokens")); m == 0 {
 		return map[string]float64{"level": float64(max(len(o.replicas), 1))}
-	} else if math.IsNaN(m) || len(o.replicas) < p.rows {
+	} else if math.IsNaN(m) || p.rows == 0 || len(o.replicas) < p.rows {
 		return nil
 	}
 	n := 0.0
@@ -48,7 +48,7 @@ func replicasIdle(p *plan, o *observations) map[string]float64 {
 		if tokens == nil {
 			return nil
 		}
-		if m := mean(o.late.of(tokens)); m == 0 {
+		if lastKnown(tokens) == 0 {
 			n++
 		}
 	}

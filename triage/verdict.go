@@ -67,7 +67,7 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 		b.Query = o.get(l.p.Signal).expr
 		return Inconclusive, b
 	}
-	if h := w.hidden; h != nil {
+	if h := w.hidden; h != nil && h.probability >= rival.probability {
 		b.Text = text("blocked.hidden", "{first} fits best, but without {signal} ({why}) {second} cannot be ruled out",
 			word("first", top.cause.Title), word("signal", h.signal.sig.Title), word("why", h.why()), word("second", h.rival.Title))
 		b.Query = queryFor(e, p, h.signal)

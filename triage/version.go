@@ -15,25 +15,23 @@ func (e *Engine) version(p *plan) VersionRange {
 	if len(p.names) == 0 {
 		return v
 	}
-	older := "" // What absence says.
 	for _, f := range e.kb.Versions {
-		switch {
-		case p.has(f.Name):
-			if v.Min == "" || versionLess(v.Min, f.Since) {
-				v.Min = f.Since
-			}
-			if f.Until != "" && (v.Max == "" || versionLess(f.Until, v.Max)) {
-				v.Max = f.Until
-			}
-		case f.Absent && !p.idle(f.Name):
-			if older == "" || versionLess(f.Since, older) {
-				older = f.Since // Exclusive, see Text.
-			}
+		if !p.has(f.Name) {
+			continue
+		}
+		if v.Min == "" || versionLess(v.Min, f.Since) {
+			v.Min = f.Since
+		}
+		if f.Until != "" && (v.Max == "" || versionLess(f.Until, v.Max)) {
+			v.Max = f.Until
 		}
 	}
-	// A name that the version must export and that is not there was dropped by the site: then its absence says nothing.
-	if older != "" && (v.Min == "" || versionLess(v.Min, older)) && (v.Max == "" || versionLess(older, v.Max)) {
-		v.Max = older
+	for _, f := range e.kb.Versions {
+		// A name that the version must export and that is not there was dropped by the site: then its absence says nothing.
+		if f.Absent && !p.has(f.Name) && !p.idle(f.Name) && (v.Min == "" || versionLess(v.Min, f.Since)) &&
+			(v.Max == "" || versionLess(f.Since, v.Max)) {
+			v.Max = f.Since // Exclusive, see Text.
+		}
 	}
 	switch {
 	case v.Min != "" && v.Max != "" && versionLess(v.Max, v.Min):
@@ -57,8 +55,8 @@ func (e *Engine) due(p *plan) map[string]bool {
 		if !s.Queried() || s.Scope != "model" || len(p.found(s.Spellings())) > 0 {
 			continue
 		}
-		if !s.Optional || watches(alerted, s) {
-			for _, n := range s.Names {
+		for _, n := range s.Names {
+			if watches(alerted, s) || !s.Optional && !p.idle(n) {
 				out[n] = true
 			}
 		}
@@ -78,11 +76,7 @@ func (e *Engine) due(p *plan) map[string]bool {
 // idle says whether a missing name may be a counter that never moved: Ray skips increments of zero, so that it has none of
 // those (v1/metrics/ray_wrappers.py).
 func (p *plan) idle(name string) bool {
-	ray := false
-	for n := range p.names {
-		ray = ray || strings.HasPrefix(n, "vllm_") || strings.HasPrefix(n, "ray_vllm_")
-	}
-	return ray && strings.HasSuffix(name, "_total") && !p.has(name)
+	return p.ray && strings.HasSuffix(name, "_total")
 }
 
 // has says whether a name exists, in any spelling.

@@ -9,6 +9,9 @@ import (
 	"vllm-triage/triage/kb"
 )
 
+// longestExpr bounds the expressions that are looked at, in bytes: nobody writes longer rules, and parsing takes its time.
+const longestExpr = 16 << 10
+
 var metricPattern = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 
 // watches says that an alert's expression, taken apart, names one of the metrics of a signal.
@@ -56,7 +59,7 @@ func expressionsOf(alerts []Alert) []string {
 		if err != nil {
 			continue
 		}
-		if expr := u.Query().Get("g0.expr"); expr != "" && !slices.Contains(out, expr) {
+		if expr := u.Query().Get("g0.expr"); expr != "" && len(expr) <= longestExpr && !slices.Contains(out, expr) {
 			out = append(out, expr)
 		}
 	}

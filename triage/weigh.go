@@ -437,13 +437,15 @@ func (s *scored) explain(probability map[string]float64) {
 		return
 	}
 	most = min(most/0.25, 1)
-	s.score = max(s.score-explained*most, -maxScore)
+	lowered := max(s.score-explained*most, -maxScore)
+	weight := lowered - s.score
+	s.score = lowered
 	s.lines = append(slices.Clip(s.lines), line{
 		p: kb.Predicate{
 			ID: explainedAway, Family: explainedAway,
 			Say: "a more basic cause explains this as its consequence",
 		},
-		value: -1, weight: -explained * most,
+		value: -1, weight: weight,
 	})
 }
 
