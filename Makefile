@@ -104,9 +104,11 @@ e2e: ## A real Prometheus and Alertmanager, the real binary, a simulated vLLM th
 crash: ## Kill the program at CRASHES (200) random instants under a storm, on SQLite and PostgreSQL; count what is lost.
 	go test -tags crash -count=1 -timeout 60m -v ./cmd/vllm-triage/crash -args -crashes $(or $(CRASHES),200)
 
+FLEET ?= 1,50,500,2000
+
 .PHONY: bench-fleet
 bench-fleet: ## Triage 1 to 2,000 generated replicas on a real Prometheus: queries, bytes, time, memory of both.
-	FLEET=$(or $(FLEET),1,50,500,2000) go test -count=1 -timeout 60m -v ./triage/eval/fleet
+	FLEET=$(FLEET) go test -count=1 -timeout 60m -v ./triage/eval/fleet
 
 .PHONY: rules
 rules: $(HELM) ## Check Prometheus rules, Alertmanager configuration, dashboards, manifests and chart.

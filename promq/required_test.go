@@ -1,6 +1,7 @@
 package promq_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,18 @@ func TestRequired(t *testing.T) {
 	} {
 		require.ElementsMatch(t, want, promq.Required(expr), expr)
 	}
+}
+
+// The expression comes with a webhook.
+func FuzzRequired(f *testing.F) {
+	f.Add(`sum by (x) (rate(a_sum[5m])) / sum by (x) (rate(a_count[5m])) > 1 and on (x) b > 0`)
+	f.Add(`info(a, {__name__="b"}) > scalar(c) or absent(d) unless e`)
+	f.Add(`{"a.b"} offset -5m @ end()`)
+	f.Fuzz(func(t *testing.T, expr string) {
+		names := promq.Required(expr)
+		require.True(t, slices.IsSorted(names))
+		for _, n := range names {
+			require.NotEmpty(t, n)
+		}
+	})
 }
