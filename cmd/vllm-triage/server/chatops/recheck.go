@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -25,20 +26,22 @@ func (s *Service) recheck(ctx context.Context, p *place, who Person, id string) 
 	if o != Done {
 		return o
 	}
-	key := "recheck\x00" + id
+	key, recent := "recheck\x00"+id, "rechecked\x00"+id
 	if !s.running.first(key, s.now(), patience) {
 		s.private(ctx, p, says(ln(w.say("recheck.running"))))
 		return Repeated
 	}
-	defer s.running.forget(key)
-	if !s.running.first("rechecked\x00"+id, s.now(), repeatWindow) {
+	// Once only: it may be somebody else's by then.
+	release := sync.OnceFunc(func() { s.running.forget(key) })
+	defer release()
+	if !s.running.first(recent, s.now(), repeatWindow) {
 		s.private(ctx, p, says(ln(w.say("recheck.just_now"))))
 		return Repeated
 	}
 	// Who is told that it failed may ask again at once.
 	failed := func(why reply) Outcome {
-		s.running.forget("rechecked\x00" + id)
-		s.running.forget(key)
+		s.running.forget(recent)
+		release()
 		s.private(ctx, p, why)
 		return Failed
 	}

@@ -202,7 +202,7 @@ func (s *Service) expire(ctx context.Context, p *place, who Person, value string
 		s.private(ctx, p, says(ln(w.say("expire.already"))))
 		return Repeated
 	}
-	ended, err := expire(ctx, set.Silencer, ids)
+	ended, err := expireAll(ctx, set.Silencer, ids)
 	s.running.forget(key) // Before anybody is answered: who is told that it failed may press again at once.
 	if err != nil {
 		return s.expireFailed(ctx, p, who, err)
@@ -222,9 +222,9 @@ func (s *Service) expire(ctx context.Context, p *place, who Person, value string
 	return Done
 }
 
-// expire ends silences and counts those that were not over yet, by themselves or by somebody else. It stops at the first
+// expireAll ends silences and counts those that were not over yet, by themselves or by somebody else. It stops at the first
 // that cannot be ended.
-func expire(ctx context.Context, silencer Silencer, ids []string) (ended int, err error) {
+func expireAll(ctx context.Context, silencer Silencer, ids []string) (ended int, err error) {
 	for _, id := range ids {
 		err := silencer.ExpireSilence(ctx, id)
 		switch kind := alertmanager.KindOf(err); {
