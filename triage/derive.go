@@ -242,7 +242,7 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		"lora_adapters":        loraAdapters,
 		"lora_max":             loraMax,
 		"lora_pressure":        loraPressure,
-		"kv_connector":         kvConnector,
+		"kv_connector":         e.kvConnector,
 		"drained":              drained,
 		"stall_episodes":       stallEpisodes,
 		"vanished":             vanished,

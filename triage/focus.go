@@ -78,7 +78,7 @@ func (o *observations) strangeness(r replica) float64 {
 
 // silent says that a replica holds requests and produces nothing while others do.
 func (o *observations) silent(r replica) bool {
-	return lastKnown(r.series("generation_tokens")) == 0 && o.replicaLevel(r, "load", o.late) > 0 && o.anyProduces()
+	return r.idle() && o.replicaLevel(r, "load", o.late) > 0 && o.anyProduces()
 }
 
 // anyProduces says that some replica made tokens when it was last seen.

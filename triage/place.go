@@ -71,7 +71,7 @@ func (o *observations) excess(r replica, signal string, peers bool) float64 {
 func (o *observations) stalledReplicas() []replica {
 	var out []replica
 	for _, r := range o.replicas {
-		if lastKnown(r.series("generation_tokens")) == 0 && o.replicaLevel(r, "load", o.late) > 0 {
+		if r.idle() && o.replicaLevel(r, "load", o.late) > 0 {
 			out = append(out, r)
 		}
 	}
@@ -98,6 +98,9 @@ func (o *observations) downReplicas() []replica {
 	}
 	return during
 }
+
+// idle says that a replica generated nothing when it was last seen.
+func (r replica) idle() bool { return lastKnown(r.series("generation_tokens")) == 0 }
 
 func lastKnown(v []float64) float64 {
 	for _, x := range slices.Backward(v) {

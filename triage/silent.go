@@ -34,8 +34,8 @@ func (o *observations) fellSilent(r replica) bool {
 	return mean(o.baseline.of(began))*o.lasts(quiet).Seconds() >= silentAfter
 }
 
-// replicasIdle counts replicas that generate nothing at the end. It is unknown when not all of them
-// were read one by one and something is generated somewhere.
+// replicasIdle counts replicas that generate nothing at the end. It is unknown when something is generated somewhere and not
+// all of them were read one by one.
 func replicasIdle(p *plan, o *observations) map[string]float64 {
 	if m := lastKnown(o.series("generation_tokens")); m == 0 {
 		return map[string]float64{"level": float64(max(len(o.replicas), 1))}
@@ -44,11 +44,10 @@ func replicasIdle(p *plan, o *observations) map[string]float64 {
 	}
 	n := 0.0
 	for _, r := range o.replicas {
-		tokens := r.series("generation_tokens")
-		if tokens == nil {
+		if r.series("generation_tokens") == nil {
 			return nil
 		}
-		if lastKnown(tokens) == 0 {
+		if r.idle() {
 			n++
 		}
 	}

@@ -55,8 +55,9 @@ func (e *Engine) due(p *plan) map[string]bool {
 		if !s.Queried() || s.Scope != "model" || len(p.found(s.Spellings())) > 0 {
 			continue
 		}
+		required := watches(alerted, s)
 		for _, n := range s.Names {
-			if watches(alerted, s) || !s.Optional && !p.idle(n) {
+			if required || !s.Optional && !p.idle(n) {
 				out[n] = true
 			}
 		}

@@ -59,9 +59,12 @@ func expressionsOf(alerts []Alert) []string {
 		if err != nil {
 			continue
 		}
-		if expr := u.Query().Get("g0.expr"); expr != "" && len(expr) <= longestExpr && !slices.Contains(out, expr) {
-			out = append(out, expr)
+		expr := u.Query().Get("g0.expr")
+		if expr == "" || len(expr) > longestExpr || seen[expr] {
+			continue
 		}
+		seen[expr] = true
+		out = append(out, expr)
 	}
 	return out
 }
