@@ -246,6 +246,24 @@ func TestTransformations(t *testing.T) {
 			func(s *memstore.Store) *memstore.Store { return s.Cut(time.Unix(15, 0), time.Time{}).Drop("up") },
 			`{__name__="x", instance="a", job="v"} 15:30` + "\n",
 		},
+		"end": {
+			func(s *memstore.Store) *memstore.Store {
+				return s.Drop("up").End(time.Unix(10, 0), func(l labels.Labels) bool { return l.Get("job") == "v" })
+			},
+			`{__name__="x", instance="a", job="v"} 0:0 5:10 10:stale` + "\n",
+		},
+		"end before the beginning": {
+			func(s *memstore.Store) *memstore.Store {
+				return s.Drop("up").End(time.Unix(0, 0), func(labels.Labels) bool { return true })
+			},
+			"",
+		},
+		"end others": {
+			func(s *memstore.Store) *memstore.Store {
+				return s.End(time.Unix(0, 0), func(l labels.Labels) bool { return l.Get("__name__") == "up" })
+			},
+			`{__name__="x", instance="a", job="v"} 0:0 5:10 10:20 15:30` + "\n",
+		},
 		"thin": {
 			func(s *memstore.Store) *memstore.Store { return s.Thin(10 * time.Second) },
 			`{__name__="up", instance="a", job="v"} 0:1 10:stale` + "\n" +

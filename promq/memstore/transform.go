@@ -1,12 +1,15 @@
 package memstore
 
 import (
+	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 )
 
 // Apply returns a store of what f makes of each series: none, one or several. f must not change the samples it is given, but
@@ -79,6 +82,23 @@ func (s *Store) Cut(first, last time.Time) *Store {
 	}
 	return s.Apply(func(one Series) []Series {
 		return []Series{{Labels: one.Labels, Samples: between(one.Samples, lo, hi)}}
+	})
+}
+
+// End drops the samples of some series from a moment on and marks the end, as Prometheus does for what a target exports no
+// more.
+func (s *Store) End(at time.Time, which func(labels.Labels) bool) *Store {
+	ms := at.UnixMilli()
+	return s.Apply(func(one Series) []Series {
+		if !which(one.Labels) {
+			return []Series{one}
+		}
+		n := sort.Search(len(one.Samples), func(i int) bool { return one.Samples[i].At >= ms })
+		if n == 0 {
+			return nil
+		}
+		marker := Sample{At: ms, Value: math.Float64frombits(value.StaleNaN)}
+		return []Series{{Labels: one.Labels, Samples: append(slices.Clone(one.Samples[:n]), marker)}}
 	})
 }
 
