@@ -16,8 +16,9 @@ const noticeable = 0.001
 
 // bound caps each bottleneck by what it would have if evidence that this server should export, and that is missing, spoke
 // for the rival that gains most by it, and against it unless it is the first: data that is gone makes nothing more
-// probable. (What the first loses by its own gaps is in its coverage, and how good its estimates are is doubted; of calm
-// every gap speaks against it.) What the caps take is left to "something else".
+// probable. (Of the first, what could not be read speaks against it too, as does every gap of calm; what it loses by what
+// is not exported is in its coverage, and how good its estimates are is doubted.) What the caps take is left to "something
+// else".
 func (w *weighed) bound(o *observations) {
 	if len(w.bottlenecks) == 0 || w.bottlenecks[0].supportedBy(aboutGaps) || o.get("serving").state != Failed && math.IsNaN(lastOf(o.series("serving"))) {
 		return // That data is missing is then what was found, or nothing serves that could export any.
@@ -92,8 +93,8 @@ func (w *weighed) hiding(o *observations, i int, rivals []favoured) []hidden {
 		p := c.probabilities()
 		r.explain(p)
 		c.put(r.scored)
-		if r.missing != "" && slices.Contains(s.cause.Parents, r.cause.ID) {
-			x := s.unexplained() // It had no chance yet to explain anything.
+		if (r.missing != "" || r.gap.lost()) && slices.Contains(s.cause.Parents, r.cause.ID) {
+			x := s.unexplained() // It explains more now that it is more probable.
 			x.explain(p)
 			c.put(x)
 		}
@@ -162,35 +163,40 @@ func (s scored) supportedBy(signals []string) bool {
 	return slices.ContainsFunc(s.lines, func(l line) bool { return l.weight > 0 && slices.Contains(signals, l.p.Signal) })
 }
 
-// favourable, hoped, against and doubted say what a line may come to whose signal is missing, and unknown (NaN) or estimated
-// as v: at best for its cause; at best, but with estimates as they are, for a cause that nothing yet speaks for; at worst;
-// and when the only doubt is how good an estimate is, because for the first choice coverage tells of what is unknown.
-func favourable(v float64) float64 {
+// favourable, hoped, against and doubted say what a line may come to whose signal x is missing, and unknown (NaN) or
+// estimated as v: at best for its cause; at best, but with estimates as they are, for a cause that nothing yet speaks for;
+// at worst; and for the first choice, of which coverage tells what is not exported: at worst when it was lost.
+func favourable(v float64, _ *observation) float64 {
 	if math.IsNaN(v) {
 		return 1
 	}
 	return min(v+1, 1)
 }
 
-func hoped(v float64) float64 {
+func hoped(v float64, _ *observation) float64 {
 	if math.IsNaN(v) {
 		return 1
 	}
 	return v
 }
 
-func against(v float64) float64 {
+func against(v float64, _ *observation) float64 {
 	if math.IsNaN(v) {
 		return -1
 	}
-	return doubted(v)
+	return max(v-1, -1)
 }
 
-func doubted(v float64) float64 { return max(v-1, -1) }
+func doubted(v float64, x *observation) float64 {
+	if math.IsNaN(v) && !x.lost() {
+		return v
+	}
+	return against(v, x)
+}
 
 // completed is what a cause's score would be if each line with a gap came to what with says. gap is the first signal
 // missing, nil when there is none.
-func (s scored) completed(o *observations, with func(v float64) float64) (score float64, gap *observation) {
+func (s scored) completed(o *observations, with func(v float64, x *observation) float64) (score float64, gap *observation) {
 	if o.refutes(s.cause) {
 		return s.score, nil
 	}
@@ -207,7 +213,7 @@ func (s scored) completed(o *observations, with func(v float64) float64) (score 
 		}
 		v := l.value
 		if x := o.gapIn(l.p); x != nil && o.mayApply(l.p) {
-			if w := o.atMost(l.p, with(v)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
+			if w := o.atMost(l.p, with(v, x)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
 				v, gap = w, firstObservation(gap, x)
 			}
 		}

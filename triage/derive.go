@@ -259,19 +259,35 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 		}
 		x, ok := e.begin(o, s)
 		if ok {
-			x.scalar = f(p, o)
+			if o.replicaErr(id) == nil {
+				x.scalar = f(p, o)
+			}
 			if x.scalar == nil {
 				x.state, x.why = Absent, tooFew(id, o)
 				if y := o.gapAmong(s.BetterWith); y != nil && y.state != Present {
 					x.state, x.why = y.state, y.why
 				}
-				if err := cmp.Or(p.unlabelled, o.loraErr); err != nil && (p.unlabelled != nil || strings.HasPrefix(id, "lora_")) {
+				if err := unread(p, o, id); err != nil {
 					x.state, x.why = Failed, failure(err)
+				}
+				if o.loraStopped && strings.HasPrefix(id, "lora_") {
+					x.endEarly()
 				}
 			}
 		}
 		o.all[id] = x
 	}
+}
+
+// unread is the error of a question that the figure rests on besides signals.
+func unread(p *plan, o *observations, id string) error {
+	switch id {
+	case "lora_adapters", "lora_max", "lora_pressure":
+		return cmp.Or(p.unlabelled, o.loraErr)
+	case "scrapes_stopped", "replicas_down", "replicas_lost", "replicas_gone":
+		return cmp.Or(p.unlabelled, o.absence.err)
+	}
+	return cmp.Or(p.unlabelled, o.replicaErr(id))
 }
 
 // tooFew says why a figure for the whole incident could not be computed.

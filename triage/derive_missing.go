@@ -18,6 +18,8 @@ type absence struct {
 	// fresh says that Prometheus has samples of something at the end; stopped, that it has none although it had before. Where
 	// the targets' own series are not kept at all, neither is known.
 	fresh, stopped bool
+	// err is why nobody knows; nil when the question was answered or not asked.
+	err error
 	// models are the names of models that do have data, at most five, when the one asked about has none.
 	models []string
 	// http counts targets of the scope that count HTTP requests and export nothing of the engine.
@@ -46,12 +48,13 @@ func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *obs
 	}
 	o.absence.asked = true
 	up := log.instant(ctx, "any_target", "count(up)", p.end)
+	o.absence.err = up.err
 	if v, ok := up.value.(model.Vector); up.err != nil || ok && len(v) > 0 {
-		o.absence.fresh = true // A question that failed says nothing against it.
+		o.absence.fresh = up.err == nil
 	} else {
 		before := log.instant(ctx, "any_target_before", "count(present_over_time(up["+promDuration(stoppedWithin)+"]))", p.end)
 		v, ok := before.value.(model.Vector)
-		o.absence.stopped = ok && len(v) > 0
+		o.absence.err, o.absence.stopped = before.err, ok && len(v) > 0
 	}
 	if len(present(o.late.of(serving))) > 0 {
 		return
@@ -79,8 +82,8 @@ func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *obs
 	}
 }
 
-// coreMissing is the share of the core signals without a sample of late. It is unknown while the replicas are known to be
-// down, which is the better explanation.
+// coreMissing is the share of the core signals, those left out whose query failed, without a sample of late. It is unknown
+// when most failed, and while the replicas are known to be down, which is the better explanation.
 func coreMissing(p *plan, o *observations) map[string]float64 {
 	if p.discovery != nil {
 		return nil
@@ -88,17 +91,21 @@ func coreMissing(p *plan, o *observations) map[string]float64 {
 	if gone := replicasGone(p, o); gone != nil && gone["level"] >= 1 && len(present(o.late.of(o.series("serving")))) == 0 {
 		return nil
 	}
-	missing := 0.0
+	missing, read := 0.0, 0.0
 	for _, id := range coreSignals {
 		x := o.get(id)
 		if x.state == Failed {
-			return nil
+			continue
 		}
+		read++
 		if x.state != Present || len(present(o.late.of(x.values))) == 0 {
 			missing++
 		}
 	}
-	out := map[string]float64{"level": missing / float64(len(coreSignals)), "base": 0}
+	if 2*read < float64(len(coreSignals)) {
+		return nil
+	}
+	out := map[string]float64{"level": missing / read, "base": 0}
 	if o.absence.http > 0 {
 		out["max"] = o.absence.http
 	}
@@ -108,7 +115,7 @@ func coreMissing(p *plan, o *observations) map[string]float64 {
 // dataAge is how old the newest sample of the scope is.
 func dataAge(p *plan, o *observations) map[string]float64 {
 	serving := o.series("serving")
-	last := tailFrom(len(serving), func(i int) bool { return math.IsNaN(serving[i]) }) - 1
+	last := lastIndex(serving)
 	if last < 0 {
 		return nil
 	}
@@ -123,6 +130,11 @@ func dataAge(p *plan, o *observations) map[string]float64 {
 	return map[string]float64{"level": max(age, 0), "base": p.scrape.Seconds()}
 }
 
+// silentUp says that up ends before the end, and that nobody knows whether other targets' does: the question failed.
+func (o *observations) silentUp() bool {
+	return o.absence.err != nil && math.IsNaN(lastOf(o.series("up")))
+}
+
 // prometheusStopped says that nothing at all has a sample at the end: an absent target then says nothing about a replica.
 func (o *observations) prometheusStopped() bool {
 	return o.absence.stopped && math.IsNaN(lastOf(o.series("up"))) && promq.Max(present(o.series("up"))) > 0
@@ -130,7 +142,7 @@ func (o *observations) prometheusStopped() bool {
 
 // scrapesStopped is 1 when Prometheus has no fresh sample of anything. max is 1 only where that is known.
 func scrapesStopped(p *plan, o *observations) map[string]float64 {
-	if p.discovery != nil {
+	if p.discovery != nil || o.absence.err != nil {
 		return nil
 	}
 	switch {

@@ -69,3 +69,13 @@ func (o *observations) gapAmong(ids []string) *observation {
 	}
 	return nil
 }
+
+// lost says that a signal was there and could not be read: the query failed, or its samples end.
+func (x *observation) lost() bool { return x.state == Failed || x.state == Stale }
+
+func firstObservation(a, b *observation) *observation {
+	if a != nil {
+		return a
+	}
+	return b
+}

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -17,6 +18,16 @@ func (e *Engine) spared(p *plan, s kb.Signal) bool {
 		other, ok := e.kb.Signal(id)
 		return ok && len(p.found(other.Spellings())) == 0
 	})
+}
+
+// askSpares asks for the signals that only stand in for others whose names exist, now that some of those were lost.
+func (e *Engine) askSpares(ctx context.Context, log *queryLog, p *plan, o *observations) {
+	for _, s := range e.kb.Signals {
+		lost := slices.ContainsFunc(s.SpareFor, func(id string) bool { return o.get(id).lost() })
+		if lost && p.discovery == nil && ctx.Err() == nil && o.get(s.ID).state == Absent {
+			o.all[s.ID] = e.ask(ctx, log, p, s)
+		}
+	}
 }
 
 // substitute computes the signals that could not be read from others that could, as the catalogue says. It goes through

@@ -25,9 +25,21 @@ func (e *Engine) readLora(ctx context.Context, log *queryLog, p *plan, o *observ
 		return
 	}
 	o.lora = e.loraIn(ctx, log, p, o, o.window)
-	if o.lora.known && o.baseline.len() > 0 {
+	if o.baseline.len() > 0 {
 		o.loraBefore = e.loraIn(ctx, log, p, o, o.baseline)
 	}
+	if !o.lora.known && o.loraBefore.known && !o.restartedSince(o.onsetIdx-o.points(p.rate)) {
+		o.loraStopped = !e.loraExported(ctx, log, p)
+	}
+}
+
+// loraExported says whether the gauge still has a sample at the end: a server that no adapter is asked of keeps exporting
+// what was in use last.
+func (e *Engine) loraExported(ctx context.Context, log *queryLog, p *plan) bool {
+	a := log.instant(ctx, "lora", fmt.Sprintf("count(%s and on (%s) %s)", loraNames, joinNames(p.targetKeys),
+		e.selector(p.anchor, p.scope)), p.end)
+	v, ok := a.value.(model.Vector)
+	return a.err != nil || ok && len(v) > 0
 }
 
 // loraIn collects the adapters whose label sets were updated in a range of the grid.

@@ -13,6 +13,7 @@ import (
 // observation is what became of reading or computing one signal.
 type observation struct {
 	sig   kb.Signal
+	asked kb.Signal // As it was read: with the names of its fallback when its own could not be.
 	state State
 	why   string // For people, unless Present.
 	expr  string // PromQL that reads it.
@@ -47,15 +48,17 @@ type observations struct {
 	noBase   string    // Why there is no baseline.
 
 	replicas                   []replica
-	numbers                    map[string]Arg // Figures of the incident that sentences and next steps use, by name.
-	restarts                   []int          // Grid indexes at which a replica's process started anew.
-	returned                   int            // Grid index at which the last replica came back after it was down; 0 when none did.
+	replicaErrs                map[string]error // Why signals could not be read replica by replica, by signal.
+	numbers                    map[string]Arg   // Figures of the incident that sentences and next steps use, by name.
+	restarts                   []int            // Grid indexes at which a replica's process started anew.
+	returned                   int              // Grid index at which the last replica came back after it was down; 0 when none did.
 	configs                    configChange
 	configAfter                model.Vector // Cache configurations at the end.
 	configErr, configBeforeErr error
 	pool                       kvPool
 	lora, loraBefore           loraUse
 	loraErr                    error
+	loraStopped                bool // Adapters were in use before, and the gauge that lists them is not exported any more.
 	absence                    absence
 	due                        map[string]bool // Metric names that are not there although they should be; see Engine.due.
 	noUp                       bool            // The up of the targets is not stored; see standInForUp.

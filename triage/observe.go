@@ -19,7 +19,7 @@ import (
 // observe is the second stage: it reads every signal that exists in the scope, in parallel and bounded, finds the onset
 // and the windows in the data, then reads the replicas one by one, and computes what follows from both.
 func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observations {
-	o := &observations{grid: p.grid, all: map[string]*observation{}, onsets: map[string]int{}, due: e.due(p)}
+	o := &observations{grid: p.grid, all: map[string]*observation{}, onsets: map[string]int{}, replicaErrs: map[string]error{}, due: e.due(p)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for _, s := range e.kb.Signals {
@@ -49,11 +49,14 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	})
 	wg.Wait()
 
+	e.stopped(ctx, log, p, o, "serving", "up", "targets", "start_time")
 	o.standInForUp()
+	o.findRestarts(p)
+	e.stopped(ctx, log, p, o, slices.Sorted(maps.Keys(o.all))...)
+	e.askSpares(ctx, log, p, o)
 	e.substitute(o)
 	o.holdRunning(p)
 	e.ratios(o)
-	o.findRestarts(p)
 	e.deriveSeries(p, o)
 	o.findWindows(p, o.firing)
 	wg.Go(func() { e.readReplicas(ctx, log, p, o) })
@@ -73,31 +76,50 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 	return o
 }
 
-// read asks for one signal over the whole grid.
+// read asks for one signal over the whole grid, unless others tell what it does.
 func (e *Engine) read(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *observation {
-	x := &observation{sig: s, expr: e.expression(p, s, nil)}
+	if e.spared(p, s) {
+		return &observation{sig: s, state: Absent, why: "no such metric in this scope"}
+	}
+	return e.ask(ctx, log, p, s)
+}
+
+// ask asks for one signal over the whole grid.
+func (e *Engine) ask(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *observation {
+	x := &observation{sig: s, asked: s, expr: e.expression(p, s, nil)}
 	if x.expr == "" && s.Scope == "target" && p.unlabelled != nil {
 		x.state, x.why = Failed, "which targets these are could not be asked: "+failure(p.unlabelled)
 		return x
 	}
-	if x.expr == "" || e.spared(p, s) {
+	if x.expr == "" {
 		x.state, x.why = Absent, "no such metric in this scope"
 		return x
 	}
 	_, _, x.estimate = e.existing(p, s)
 	e.fetch(ctx, log, p, x)
-	for i := 0; i < len(s.Fallback) && (x.state == Failed || x.state == Stale) && p.discovery == nil && ctx.Err() == nil; i++ {
-		other := s
-		other.Names, other.Read, other.Fallback = s.Fallback[i].Names, s.Fallback[i].Read, nil
-		y := &observation{sig: s, expr: e.expression(p, other, nil), estimate: s.Fallback[i].Estimate}
-		if y.expr == "" || y.expr == x.expr {
-			continue
-		}
-		if e.fetch(ctx, log, p, y); y.state == Present {
+	if x.state == Failed || x.state == Stale {
+		if y := e.readFallback(ctx, log, p, x, -1); y != nil {
 			return y
 		}
 	}
 	return x
+}
+
+// readFallback asks for the other metrics that tell what a signal does, and takes the first with values after a point of
+// the grid; nil when none has any.
+func (e *Engine) readFallback(ctx context.Context, log *queryLog, p *plan, x *observation, after int) *observation {
+	for i := 0; i < len(x.sig.Fallback) && p.discovery == nil && ctx.Err() == nil; i++ {
+		other := x.sig
+		other.Names, other.Read, other.Fallback = x.sig.Fallback[i].Names, x.sig.Fallback[i].Read, nil
+		y := &observation{sig: x.sig, asked: other, expr: e.expression(p, other, nil), estimate: x.sig.Fallback[i].Estimate}
+		if y.expr == "" || y.expr == x.expr {
+			continue
+		}
+		if e.fetch(ctx, log, p, y); y.state == Present && lastIndex(y.values) > after {
+			return y
+		}
+	}
+	return nil
 }
 
 // fetch runs the query of an observation and sets its state.

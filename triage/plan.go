@@ -214,6 +214,8 @@ func (e *Engine) findModel(ctx context.Context, log *queryLog, p *plan) {
 
 // resolution measures the scrape interval, finds how far the data reaches back, and lays the time grid.
 func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
+	e.sample(ctx, log, p)
+	e.reanchor(ctx, log, p)
 	sel := e.selector(p.anchor, p.scope)
 	start := p.active.Add(-e.opts.LookBack)
 	if p.in.For > 0 {
@@ -224,7 +226,6 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 	}
 	coarse := grid{start: start, end: p.end, step: ceilTo(p.end.Sub(start)/120, 5*time.Second)}
 
-	e.sample(ctx, log, p, sel)
 	a := log.ranged(ctx, "extent", "count("+sel+")", coarse)
 	if m, ok := a.value.(model.Matrix); ok && len(m) > 0 && len(m[0].Values) > 0 {
 		for _, v := range m[0].Values {
@@ -249,8 +250,37 @@ func (e *Engine) resolution(ctx context.Context, log *queryLog, p *plan) {
 	e.conditionBegan(ctx, log, p)
 }
 
+// reanchor takes another metric as anchor when the one that was sampled has no fresh sample and others have: it is not
+// exported any more. (When nothing has any, or only a dead replica was sampled, it stays.)
+func (e *Engine) reanchor(ctx context.Context, log *queryLog, p *plan) {
+	if p.discovery != nil || !p.edge.IsZero() && p.end.Sub(p.edge) <= 2*p.scrape+5*time.Second {
+		return
+	}
+	var all []string
+	for _, n := range e.kb.Anchor {
+		all = append(all, p.found(kb.Spellings(n))...)
+	}
+	if len(all) < 2 {
+		return
+	}
+	a := log.instant(ctx, "anchor", "count by (__name__) ("+e.selector(strings.Join(all, "|"), p.scope)+")", p.end)
+	v, ok := a.value.(model.Vector)
+	if !ok || len(v) == 0 {
+		return
+	}
+	fresh := map[string]bool{}
+	for _, s := range v {
+		fresh[string(s.Metric[model.MetricNameLabel])] = true
+	}
+	if anchor := e.anchorOf(fresh); anchor != p.anchor {
+		p.anchor, p.replicaKeys, p.targetKeys = anchor, nil, nil
+		e.sample(ctx, log, p)
+	}
+}
+
 // sample reads one replica's raw samples: its labels tell which label names exist, the gaps are the scrape interval.
-func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan, sel string) {
+func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan) {
+	sel := e.selector(p.anchor, p.scope)
 	window := promDuration(e.opts.LookBack + p.end.Sub(p.active))
 	a := log.instant(ctx, "sample", fmt.Sprintf("topk(1, last_over_time(%s[%s]))", sel, window), p.end)
 	p.unlabelled = a.err

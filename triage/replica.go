@@ -64,7 +64,8 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 	var wg sync.WaitGroup
 	var rows []row
 	for _, s := range e.kb.Signals {
-		if !s.Replica || o.get(s.ID).state != Present || s.ID == "up" && o.noUp {
+		x := o.get(s.ID)
+		if !s.Replica || x.state != Present || x.instead != nil || s.ID == "up" && o.noUp {
 			continue
 		}
 		keys := p.replicaKeys
@@ -72,7 +73,7 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 			keys = []string{p.replicaKeys[0]}
 		}
 		wg.Go(func() {
-			expr := e.expression(p, s, keys)
+			expr := e.expression(p, x.asked, keys)
 			if only != nil {
 				var err error
 				if expr, err = promq.AddMatchers(expr, only); err != nil {
@@ -80,9 +81,10 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 				}
 			}
 			a := log.ranged(ctx, s.ID+"_by_replica", expr, p.grid)
+			mu.Lock()
+			defer mu.Unlock()
+			o.replicaErrs[s.ID] = a.err
 			if m, ok := a.value.(model.Matrix); ok {
-				mu.Lock()
-				defer mu.Unlock()
 				rows = append(rows, row{s.ID, m})
 			}
 		})
@@ -104,6 +106,26 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 		}
 	}
 	o.replicas = foldTargets(byKey)
+}
+
+// replicaFigures are what is computed by comparing replicas, with the signals that it compares.
+var replicaFigures = map[string][]string{
+	"replica_load_skew":    {"running", "waiting"},
+	"replica_arrival_skew": {"first_tokens"},
+	"replica_itl_skew":     {"itl_sum", "itl_count"},
+	"replicas_idle":        {"generation_tokens"},
+	"replicas_silent":      {"generation_tokens", "first_tokens"},
+}
+
+// replicaErr is why a figure that compares replicas cannot be computed: one of the signals could not be read replica by
+// replica.
+func (o *observations) replicaErr(id string) error {
+	for _, s := range replicaFigures[id] {
+		if err := o.replicaErrs[s]; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // onlyReplica is the replica of a scope that has just one: its series are the folded ones.
@@ -152,10 +174,11 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	step := promDuration(o.grid.step)
 	var exprs []string
 	rank := func(format, id string, args ...any) {
-		s, ok := e.kb.Signal(id)
-		if !ok || o.get(id).state != Present {
+		x := o.get(id)
+		if x.state != Present || x.instead != nil {
 			return
 		}
+		s := x.asked
 		s.Fold = "sum"
 		args = append([]any{e.expression(p, s, []string{key})}, args...)
 		exprs = append(exprs, fmt.Sprintf(format, args...))
@@ -165,9 +188,8 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	rank("bottomk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
 	rank("topk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
 	rank("bottomk(4, %s)", "up")
-	if sum, ok := e.kb.Signal("itl_sum"); ok && o.get("itl_sum").state == Present {
-		count, _ := e.kb.Signal("itl_count")
-		itl := fmt.Sprintf("(%s) / (%s)", e.expression(p, sum, []string{key}), e.expression(p, count, []string{key}))
+	if sum, count := o.get("itl_sum"), o.get("itl_count"); sum.state == Present && count.state == Present && sum.instead == nil && count.instead == nil {
+		itl := fmt.Sprintf("(%s) / (%s)", e.expression(p, sum.asked, []string{key}), e.expression(p, count.asked, []string{key}))
 		exprs = append(exprs, fmt.Sprintf("topk(4, avg_over_time((%s)[%s:%s]) / (avg_over_time((%s)[%s:%s] offset %s) > 0))",
 			itl, late, step, itl, before, step, back))
 	}

@@ -7,11 +7,11 @@ import "math"
 // left open, because then nobody knows whether the replica or its scrape is gone.
 func (o *observations) standInForUp() {
 	up, serving := o.get("up"), o.get("serving")
-	if up.state != Absent || serving.state != Present {
+	if up.state == Present || up.state == Failed || serving.state != Present {
 		return
 	}
 	x := *serving
-	x.sig, x.values = up.sig, presence(serving.values, func(v float64) float64 { return v })
+	x.sig, x.asked, x.values = up.sig, up.asked, presence(serving.values, func(v float64) float64 { return v })
 	o.all["up"] = &x
 	o.noUp = true
 }

@@ -37,11 +37,6 @@ func (e *Engine) verdict(p *plan, o *observations, w *weighed) (Verdict, *Blocke
 			"{first} fits best, but there is no data from before to compare with: {why}",
 			word("first", top.cause.Title), word("why", cmp.Or(o.noBase, "too little data"))), Query: keyQuery(o, top)}
 	}
-	if x := w.undecided; x != nil {
-		why := text("blocked.unread", "{first} fits best, but {signal} could not be read ({why}) and could change that",
-			word("first", top.cause.Title), word("signal", x.sig.Title), word("why", x.why))
-		return Inconclusive, &Blocked{Text: why, Query: queryFor(e, p, x)}
-	}
 	quiet := top.cause.Kind == kb.Quiet
 	// A server that makes no token is calm only when it is known that nobody waits for one.
 	if quiet && top.probability >= likely && top.coverage >= mostOfCalm && !top.contradicted() && o.get("stalled").state == Present {

@@ -21,7 +21,7 @@ const (
 	mostSure = 0.97
 	// reserved caps what must not be named without reservation.
 	reserved = sure - 0.01
-	// undecided caps the first choice when evidence that could not be read might turn the ranking.
+	// undecided caps the first choice when too little was seen to choose.
 	undecided = 0.55
 	// explained is what a likely parent takes from the score of its consequence.
 	explained = 2.0
@@ -45,8 +45,6 @@ type weighed struct {
 	residual float64
 	// unchecked lists causes that lack a signal that they need.
 	unchecked []scored
-	// undecided is a signal that could not be read and that could turn the ranking.
-	undecided *observation
 	// hidden is the rival that missing data may hide so well that the first choice is not sure; nil when there is none.
 	hidden *hidden
 	// tooFew says that there are too few samples since the onset to call the server calm.
@@ -93,7 +91,6 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 	w.compete()
 	explainAway(w)
 	w.compete()
-	w.undecided = w.flip(o)
 	if len(w.bottlenecks) > 0 {
 		w.seen = w.bottlenecks[0].probability
 	}
@@ -119,7 +116,7 @@ func (w *weighed) temper(p *plan, o *observations) {
 	if p.partial > 0 || p.failed > 0 && p.failed*10 >= p.asked {
 		limit = min(limit, reserved)
 	}
-	if w.undecided != nil || p.unseen(o) {
+	if p.unseen(o) {
 		limit = min(limit, undecided)
 	}
 	if len(w.bottlenecks) > 0 {

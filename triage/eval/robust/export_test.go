@@ -5,8 +5,12 @@ import "vllm-triage/triage/eval"
 // Confident is what a report names a cause without reservation from.
 const Confident = confident
 
-// EachMetric is the row in which every metric is taken away in turn.
-const EachMetric = eachMetric
+// Rows in which metrics are taken away in turn, from the start or from the fault on, and some of them from the fault on.
+const (
+	EachMetric       = eachMetric
+	EachMetricEnds   = eachMetricEnds
+	SomeMetricsEnded = someMetricsEnded
+)
 
 // Commits and Rose are what the table is made with.
 var (

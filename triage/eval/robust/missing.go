@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"vllm-triage/promq/memstore"
 	"vllm-triage/triage/eval"
 	"vllm-triage/triage/kb"
@@ -13,8 +15,13 @@ import (
 // randomDrops is how many different random thirds of the metrics are taken away.
 const randomDrops = 8
 
-// eachMetric is the row in which every metric is taken away in turn.
-const eachMetric = "each metric alone"
+// Rows in which metrics are taken away: every one in turn, as from a server that never exported it; and those in which a
+// server that exported them stops doing so when the fault begins.
+const (
+	eachMetric       = "each metric alone"
+	eachMetricEnds   = "each metric alone, from the fault on"
+	someMetricsEnded = "30 % at random, from the fault on"
+)
 
 // core are the gauges and counters that every dashboard for vLLM has had since its first release with metrics.
 var core = []string{
@@ -33,7 +40,7 @@ func metricsRead(base *kb.Base) []string {
 	return out
 }
 
-// missing takes metrics away: each that is read alone, and 30 % of all at random.
+// missing takes metrics away, from the start or from the fault on: each that is read alone, and 30 % of all at random.
 func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 	all := families(recs)
 	read := metricsRead(base)
@@ -47,6 +54,11 @@ func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 			Data: func(r *eval.Recording) *memstore.Store {
 				return without(r.Data.Store(), func(name string) bool { return name == f })
 			},
+		}, Variant{
+			Group: groupMissing, Name: eachMetricEnds, Detail: f, Blind: true,
+			Data: func(r *eval.Recording) *memstore.Store {
+				return ending(r, func(name string) bool { return name == f })
+			},
 		})
 	}
 	for seed := range randomDrops {
@@ -56,6 +68,12 @@ func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 				Group: groupMissing, Name: "30 % of the metrics at random", Detail: fmt.Sprint("seed ", seed), Blind: true,
 				Data: func(r *eval.Recording) *memstore.Store {
 					return without(r.Data.Store(), func(name string) bool { return slices.Contains(gone, name) })
+				},
+			},
+			Variant{
+				Group: groupMissing, Name: someMetricsEnded, Detail: fmt.Sprint("seed ", seed), Blind: true,
+				Data: func(r *eval.Recording) *memstore.Store {
+					return ending(r, func(name string) bool { return slices.Contains(gone, name) })
 				},
 			},
 			Variant{
@@ -72,6 +90,11 @@ func missing(base *kb.Base, recs []*eval.Recording) []Variant {
 		group("no up and scrape metrics", func(name string) bool { return name == "up" || hasPrefix(name, "scrape_") }),
 		group("gauges and counters only, no histograms", isHistogram),
 	)
+}
+
+// ending stops whole metrics when the fault begins.
+func ending(r *eval.Recording, gone func(family string) bool) *memstore.Store {
+	return r.Data.Store().End(r.FaultStart, func(l labels.Labels) bool { return !isAlert(nameOf(l)) && gone(family(nameOf(l))) })
 }
 
 func group(name string, gone func(family string) bool) Variant {
