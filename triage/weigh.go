@@ -406,7 +406,7 @@ func sortScored(s []scored) {
 // explainAway takes from a cause what a likely parent explains: a prefill overload ends with the KV cache full, and the
 // full cache is then a consequence.
 func explainAway(w *weighed) {
-	parents := w.probabilities()
+	parents := w.explanations()
 	for i := range w.bottlenecks {
 		w.bottlenecks[i].explain(parents)
 	}
@@ -417,6 +417,18 @@ func (w *weighed) probabilities() map[string]float64 {
 	p := map[string]float64{}
 	for _, s := range w.bottlenecks {
 		p[s.cause.ID] = s.probability
+	}
+	return p
+}
+
+// explanations are the probabilities of the bottlenecks that may explain others, by cause: what is clearly contradicted
+// explains nothing.
+func (w *weighed) explanations() map[string]float64 {
+	p := map[string]float64{}
+	for _, s := range w.bottlenecks {
+		if s.against(func(l *line) bool { return l.p.Key && l.weight <= -2.5 }) == nil {
+			p[s.cause.ID] = s.probability
+		}
 	}
 	return p
 }
