@@ -49,13 +49,22 @@ func (o *observations) stalledSince(p *plan) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	running, waiting := o.series("running"), o.series("waiting")
 	for i := start; i < o.grid.points(); i++ {
-		if !(orZero(at(running, i))+orZero(at(waiting, i)) > 0) {
+		if !o.busy(i) {
 			return 0, false
 		}
 	}
 	return max(start-o.points(p.rate), 0), start >= minBasePoints
+}
+
+// busy says that requests run or wait at a point of the grid. Where nobody knows how many run, blocks in use say that some
+// do: an idle engine holds none.
+func (o *observations) busy(i int) bool {
+	running := at(o.series("running"), i)
+	if math.IsNaN(running) && !o.get("kv_usage_max").estimate {
+		running = at(o.series("kv_usage_max"), i)
+	}
+	return orZero(running)+orZero(at(o.series("waiting"), i)) > 0
 }
 
 // drained is for how long, in seconds up to five minutes before the tokens stopped, requests still finished while others
@@ -166,13 +175,12 @@ func kvMaxConcurrency(_ *plan, o *observations) map[string]float64 {
 // stalled is how long, up to the end, no token has come although requests run or wait.
 func stalled(p *plan, o *observations) map[string]float64 {
 	gen, prompt := o.progress(), o.series("prompt_tokens")
-	running, waiting := o.series("running"), o.series("waiting")
 	seconds := 0.0
-	if last := o.grid.points() - 1; at(gen, last) == 0 && math.IsNaN(at(running, last)) && !(at(waiting, last) > 0) {
+	if last := o.grid.points() - 1; at(gen, last) == 0 && math.IsNaN(at(o.series("running"), last)) && !o.busy(last) {
 		return nil // Idle or stuck: who holds requests is not known.
 	}
 	for i := o.grid.points() - 1; i >= 0; i-- {
-		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !(orZero(at(running, i))+orZero(at(waiting, i)) > 0) {
+		if math.IsNaN(at(gen, i)) || at(gen, i) > 0 || at(prompt, i) > 0 || !o.busy(i) {
 			break
 		}
 		// A rate of zero says that nothing happened for a whole rate window.
