@@ -159,6 +159,10 @@ func lastOf(v []float64) float64 { return at(v, len(v)-1) }
 // leastRise is the share by which the load of those left must be expected to rise for its absence to say something.
 const leastRise = 0.2
 
+// beside is how much time before and after a replica went is compared: traffic drifts by more than a replica's share
+// within an hour.
+const beside = 2 * time.Minute
+
 // takenOver asks whether the replicas that still answer carry the load of those that do not. level is how much of the
 // expected rise per replica is seen: 1 when requests moved over, 0 when every replica gets as many as before. Then the
 // missing one most likely serves on and only its scrape fails (field case FC-73).
@@ -167,17 +171,23 @@ func takenOver(p *plan, o *observations) map[string]float64 {
 	if gone == nil || gone["level"] < 1 || o.baseline.len() == 0 || o.lasts(o.window) < p.rate+2*p.scrape {
 		return nil
 	}
+	up := o.series("up")
+	went := tailFrom(len(up), func(i int) bool { return !(up[i] > orZero(lastOf(up))) })
+	if went == 0 {
+		return nil
+	}
+	earlier := promRange{max(went-o.points(beside), o.baseline.from), went}
+	later := promRange{went + o.points(p.rate), min(went+o.points(p.rate+beside), len(up))}
 	var now, before, left float64
 	for _, r := range o.replicas {
-		b := o.replicaLevel(r, "arrivals", o.baseline)
+		b := o.replicaLevel(r, "arrivals", earlier)
 		if !(b > 0) {
 			continue
 		}
-		up := r.series("up")
-		if v := lastOf(up); !(v > 0) {
+		if v := lastOf(r.series("up")); !(v > 0) {
 			continue
 		}
-		if v := o.replicaLevel(r, "arrivals", o.window); !math.IsNaN(v) {
+		if v := o.replicaLevel(r, "arrivals", later); !math.IsNaN(v) {
 			now, before, left = now+v, before+b, left+1
 		}
 	}

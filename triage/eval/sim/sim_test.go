@@ -91,6 +91,18 @@ func TestOnceWrongSoonAfter(t *testing.T) {
 	}
 }
 
+// A replica is lost while traffic is at its lowest of the hour: the others do not get more than they had on average, but
+// more than just before.
+func TestALossIsJudgedByTheMinutesBesideIt(t *testing.T) {
+	t.Parallel()
+	p := sim.Random(8762).Play(1)
+	require.Equal(t, "replica_down", p.Scenario.Bottleneck)
+	rep, err := sim.Ask(t.Context(), kb.Default(), p)
+	require.NoError(t, err)
+	require.Equal(t, "replica_down", rep.Bottlenecks[0].ID)
+	require.Equal(t, "replica_loss", rep.Triggers[0].ID)
+}
+
 // An engine that hangs while it is idle freezes its gauges at zero: all that shows is that it takes no part any more.
 func TestASilentReplicaIsNotCalm(t *testing.T) {
 	t.Parallel()
