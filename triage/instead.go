@@ -24,7 +24,7 @@ func (e *Engine) spared(p *plan, s kb.Signal) bool {
 func (e *Engine) askSpares(ctx context.Context, log *queryLog, p *plan, o *observations) {
 	for _, s := range e.kb.Signals {
 		lost := slices.ContainsFunc(s.SpareFor, func(id string) bool { return o.get(id).lost() })
-		if lost && p.discovery == nil && ctx.Err() == nil && o.get(s.ID).state == Absent {
+		if lost && p.discovery == nil && ctx.Err() == nil && o.get(s.ID).state == Absent && e.room(log, p, o) {
 			o.all[s.ID] = e.ask(ctx, log, p, s)
 		}
 	}

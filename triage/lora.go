@@ -3,7 +3,9 @@ package triage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 )
@@ -24,10 +26,16 @@ func (e *Engine) readLora(ctx context.Context, log *queryLog, p *plan, o *observ
 	if len(p.targetKeys) == 0 {
 		return
 	}
-	o.lora = e.loraIn(ctx, log, p, o, o.window)
+	all := promRange{o.window.from, o.window.to}
 	if o.baseline.len() > 0 {
-		o.loraBefore = e.loraIn(ctx, log, p, o, o.baseline)
+		all.from = o.baseline.from
 	}
+	sets := e.loraSets(ctx, log, p, o, all, true)
+	o.lora = loraUseSince(sets, o.time(o.window.from))
+	if len(sets) == 0 || o.baseline.len() == 0 {
+		return
+	}
+	o.loraBefore = loraUseSince(e.loraSets(ctx, log, p, o, o.baseline, false), o.time(o.baseline.from))
 	if !o.lora.known && o.loraBefore.known && !o.restartedSince(o.onsetIdx-o.points(p.rate)) {
 		o.loraStopped = !e.loraExported(ctx, log, p)
 	}
@@ -42,25 +50,35 @@ func (e *Engine) loraExported(ctx context.Context, log *queryLog, p *plan) bool 
 	return a.err != nil || ok && len(v) > 0
 }
 
-// loraIn collects the adapters whose label sets were updated in a range of the grid.
-func (e *Engine) loraIn(ctx context.Context, log *queryLog, p *plan, o *observations, in promRange) loraUse {
-	var use loraUse
-	keys := joinNames(p.targetKeys)
+// loraSets reads the sets of adapters that were updated in a range of the grid, the latest first: those exported at its end,
+// or ended ones too.
+func (e *Engine) loraSets(ctx context.Context, log *queryLog, p *plan, o *observations, in promRange, ended bool) model.Vector {
 	from, to := o.time(in.from), o.time(max(in.to-1, in.from))
-	expr := fmt.Sprintf(
-		"topk(50, max by (running_lora_adapters, waiting_lora_adapters, max_lora) (%s and on (%s) last_over_time(%s[%s])) > %d)",
-		loraNames, keys, e.selector(p.anchor, p.scope), promDuration(to.Sub(from)+p.rate), from.Unix())
+	gauge, back := loraNames, promDuration(to.Sub(from)+p.rate)
+	if ended {
+		gauge = "last_over_time(" + gauge + "[" + back + "])"
+	}
+	expr := fmt.Sprintf("topk(50, max by (running_lora_adapters, waiting_lora_adapters, max_lora) "+
+		"(%s and on (%s) last_over_time(%s[%s])) > %d)",
+		gauge, joinNames(p.targetKeys), e.selector(p.anchor, p.scope), back, from.Unix())
 	a := log.instant(ctx, "lora", expr, to)
 	if a.err != nil {
 		o.loraErr = a.err
 	}
-	v, ok := a.value.(model.Vector)
-	if !ok || len(v) == 0 {
+	v, _ := a.value.(model.Vector)
+	return v
+}
+
+// loraUseSince collects the adapters of the sets that were current after a moment.
+func loraUseSince(sets model.Vector, from time.Time) loraUse {
+	var use loraUse
+	sets = slices.DeleteFunc(slices.Clone(sets), func(s *model.Sample) bool { return float64(s.Value) <= float64(from.Unix()) })
+	if len(sets) == 0 {
 		return use
 	}
 	use.known = true
 	names := map[string]bool{}
-	for _, s := range v {
+	for _, s := range sets {
 		for _, l := range []model.LabelName{"running_lora_adapters", "waiting_lora_adapters"} {
 			for n := range strings.SplitSeq(string(s.Metric[l]), ",") {
 				if n = strings.TrimSpace(n); n != "" {

@@ -26,6 +26,9 @@ func (e *Engine) observe(ctx context.Context, log *queryLog, p *plan) *observati
 		if !s.Queried() || s.Neighbour() || isQuantile(s) {
 			continue
 		}
+		if s.ID == "serving" {
+			s = p.byAnchor(s)
+		}
 		wg.Go(func() {
 			x := e.read(ctx, log, p, s)
 			mu.Lock()
@@ -98,21 +101,21 @@ func (e *Engine) ask(ctx context.Context, log *queryLog, p *plan, s kb.Signal) *
 	_, _, x.estimate = e.existing(p, s)
 	e.fetch(ctx, log, p, x)
 	if x.state == Failed || x.state == Stale {
-		if y := e.readFallback(ctx, log, p, x, -1); y != nil {
+		if y := e.readFallback(ctx, log, p, x, -1, func() bool { return true }); y != nil {
 			return y
 		}
 	}
 	return x
 }
 
-// readFallback asks for the other metrics that tell what a signal does, and takes the first with values after a point of
-// the grid; nil when none has any.
-func (e *Engine) readFallback(ctx context.Context, log *queryLog, p *plan, x *observation, after int) *observation {
+// readFallback asks for the other metrics that tell what a signal does, while there is room for more requests, and takes
+// the first with values after a point of the grid; nil when none has any.
+func (e *Engine) readFallback(ctx context.Context, log *queryLog, p *plan, x *observation, after int, room func() bool) *observation {
 	for i := 0; i < len(x.sig.Fallback) && p.discovery == nil && ctx.Err() == nil; i++ {
 		other := x.sig
 		other.Names, other.Read, other.Fallback = x.sig.Fallback[i].Names, x.sig.Fallback[i].Read, nil
 		y := &observation{sig: x.sig, asked: other, expr: e.expression(p, other, nil), estimate: x.sig.Fallback[i].Estimate}
-		if y.expr == "" || y.expr == x.expr {
+		if y.expr == "" || y.expr == x.expr || !room() {
 			continue
 		}
 		if e.fetch(ctx, log, p, y); y.state == Present && lastIndex(y.values) > after {

@@ -278,6 +278,18 @@ func (e *Engine) reanchor(ctx context.Context, log *queryLog, p *plan) {
 	}
 }
 
+// byAnchor reads a signal from the anchor where that is one of its alternatives.
+func (p *plan) byAnchor(s kb.Signal) kb.Signal {
+	anchors := strings.Split(p.anchor, "|")
+	for _, f := range s.Fallback {
+		if slices.ContainsFunc(f.Spellings(), func(n string) bool { return slices.Contains(anchors, n) }) {
+			s.Names, s.Read = f.Names, f.Read
+			return s
+		}
+	}
+	return s
+}
+
 // sample reads one replica's raw samples: its labels tell which label names exist, the gaps are the scrape interval.
 func (e *Engine) sample(ctx context.Context, log *queryLog, p *plan) {
 	sel := e.selector(p.anchor, p.scope)

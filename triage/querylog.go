@@ -130,6 +130,13 @@ func (l *queryLog) add(rec QueryRecord, res promq.Result) {
 	}
 }
 
+// count is how many requests were made.
+func (l *queryLog) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.records)
+}
+
 // fill copies the record into a report, in an order that does not depend on which answer came first.
 func (l *queryLog) fill(r *Report) {
 	l.mu.Lock()

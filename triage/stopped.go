@@ -26,7 +26,7 @@ func (e *Engine) stopped(ctx context.Context, log *queryLog, p *plan, o *observa
 		if now-end <= allowed || x.sig.Optional && o.leftSince(end, now) {
 			continue
 		}
-		if y := e.readFallback(ctx, log, p, x, end); y != nil {
+		if y := e.readFallback(ctx, log, p, x, end, func() bool { return e.room(log, p, o) }); y != nil {
 			o.all[id] = y
 			continue
 		}

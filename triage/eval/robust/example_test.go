@@ -81,6 +81,7 @@ func TestTransformedExamples(t *testing.T) {
 			before := was[changed[i].Recording]
 			what := strings.Join([]string{name, v.Detail, o.Recording, robust.Failure{Why: "was " + before.First, Outcome: o}.Summary()}, "\n")
 			require.Empty(t, o.Failure, what)
+			require.LessOrEqual(t, o.Report.Queries, 90, what)
 			rows[name].asked++
 			committed := robust.Commits(o)
 			if o.Accepted() || !committed && v.Blind {
