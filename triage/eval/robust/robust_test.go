@@ -108,6 +108,9 @@ func TestMissingMetricsMakeNothingMoreProbable(t *testing.T) {
 	for _, r := range table.Rows {
 		require.Zero(t, r.Rises, failures(t, r))
 		require.Zero(t, r.ConfidentWrong, failures(t, r))
+		if sample == 1 && r.Name == "30 % of the metrics at random" {
+			require.GreaterOrEqual(t, r.AC1, r.Was-0.05)
+		}
 	}
 }
 
