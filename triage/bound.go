@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -214,7 +215,7 @@ func (s scored) completed(o *observations, with func(v float64, x *observation) 
 		v := l.value
 		if x := o.gapIn(l.p); x != nil && o.mayApply(l.p) {
 			if w := o.atMost(l.p, with(v, x)); w != v && !(math.IsNaN(w) && math.IsNaN(v)) {
-				v, gap = w, firstObservation(gap, x)
+				v, gap = w, cmp.Or(gap, x)
 			}
 		}
 		if !math.IsNaN(v) {

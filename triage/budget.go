@@ -25,7 +25,7 @@ func (e *Engine) room(log *queryLog, p *plan, o *observations) bool {
 		later += choosingQueries
 	}
 	for _, x := range o.all {
-		if p.rows != 1 && x.sig.Replica && x.state == Present && x.instead == nil {
+		if p.rows != 1 && x.sig.Replica && x.wasRead() {
 			later++
 		}
 	}

@@ -281,13 +281,14 @@ func (e *Engine) deriveScalars(p *plan, o *observations) {
 
 // unread is the error of a question that the figure rests on besides signals.
 func unread(p *plan, o *observations, id string) error {
-	switch id {
-	case "lora_adapters", "lora_max", "lora_pressure":
-		return cmp.Or(p.unlabelled, o.loraErr)
-	case "scrapes_stopped", "replicas_down", "replicas_lost", "replicas_gone":
-		return cmp.Or(p.unlabelled, o.absence.err)
+	err := o.replicaErr(id)
+	switch {
+	case strings.HasPrefix(id, "lora_"):
+		err = o.loraErr
+	case slices.Contains([]string{"scrapes_stopped", "replicas_down", "replicas_lost", "replicas_gone"}, id):
+		err = o.absence.err
 	}
-	return cmp.Or(p.unlabelled, o.replicaErr(id))
+	return cmp.Or(p.unlabelled, err)
 }
 
 // tooFew says why a figure for the whole incident could not be computed.

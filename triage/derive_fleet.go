@@ -32,7 +32,7 @@ func configChanges(_ *plan, o *observations) map[string]float64 {
 func replicasDown(_ *plan, o *observations) map[string]float64 {
 	up, targets := o.series("up"), o.series("targets")
 	last := len(up) - 1
-	if last < 0 || o.prometheusStopped() || o.silentUp() {
+	if last < 0 || o.upSilent() {
 		return nil
 	}
 	now, all := at(up, last), at(targets, last)
@@ -46,7 +46,7 @@ func replicasDown(_ *plan, o *observations) map[string]float64 {
 // replicasLost counts how many fewer replicas answer than in the baseline: down now, or gone from service discovery.
 func replicasLost(_ *plan, o *observations) map[string]float64 {
 	up := o.series("up")
-	if up == nil || o.baseline.len() == 0 || o.prometheusStopped() || o.silentUp() {
+	if up == nil || o.baseline.len() == 0 || o.upSilent() {
 		return nil
 	}
 	before := promq.Median(present(o.baseline.of(up)))

@@ -48,13 +48,10 @@ func (e *Engine) readAbsence(ctx context.Context, log *queryLog, p *plan, o *obs
 	}
 	o.absence.asked = true
 	up := log.instant(ctx, "any_target", "count(up)", p.end)
-	o.absence.err = up.err
-	if v, ok := up.value.(model.Vector); up.err != nil || ok && len(v) > 0 {
-		o.absence.fresh = up.err == nil
-	} else {
+	o.absence.err, o.absence.fresh = up.err, !up.empty()
+	if up.err == nil && up.empty() {
 		before := log.instant(ctx, "any_target_before", "count(present_over_time(up["+promDuration(stoppedWithin)+"]))", p.end)
-		v, ok := before.value.(model.Vector)
-		o.absence.err, o.absence.stopped = before.err, ok && len(v) > 0
+		o.absence.err, o.absence.stopped = before.err, !before.empty()
 	}
 	if len(present(o.late.of(serving))) > 0 {
 		return
@@ -130,14 +127,11 @@ func dataAge(p *plan, o *observations) map[string]float64 {
 	return map[string]float64{"level": max(age, 0), "base": p.scrape.Seconds()}
 }
 
-// silentUp says that up ends before the end, and that nobody knows whether other targets' does: the question failed.
-func (o *observations) silentUp() bool {
-	return o.absence.err != nil && math.IsNaN(lastOf(o.series("up")))
-}
-
-// prometheusStopped says that nothing at all has a sample at the end: an absent target then says nothing about a replica.
-func (o *observations) prometheusStopped() bool {
-	return o.absence.stopped && math.IsNaN(lastOf(o.series("up"))) && promq.Max(present(o.series("up"))) > 0
+// upSilent says that a target without a sample at the end says nothing about its replica: no target has any, or nobody knows
+// whether others have, because the question failed.
+func (o *observations) upSilent() bool {
+	up := o.series("up")
+	return math.IsNaN(lastOf(up)) && (o.absence.err != nil || o.absence.stopped && promq.Max(present(up)) > 0)
 }
 
 // scrapesStopped is 1 when Prometheus has no fresh sample of anything. max is 1 only where that is known.

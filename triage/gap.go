@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -27,10 +28,10 @@ func (o *observations) mayApply(p kb.Predicate) bool {
 func (o *observations) gapIn(p kb.Predicate) *observation {
 	x := o.gap(p.Signal)
 	for _, t := range p.All {
-		x = firstObservation(x, o.gap(t.Signal))
+		x = cmp.Or(x, o.gap(t.Signal))
 	}
 	for _, c := range p.When {
-		x = firstObservation(x, o.gap(c.Signal))
+		x = cmp.Or(x, o.gap(c.Signal))
 	}
 	return x
 }
@@ -72,10 +73,3 @@ func (o *observations) gapAmong(ids []string) *observation {
 
 // lost says that a signal was there and could not be read: the query failed, or its samples end.
 func (x *observation) lost() bool { return x.state == Failed || x.state == Stale }
-
-func firstObservation(a, b *observation) *observation {
-	if a != nil {
-		return a
-	}
-	return b
-}

@@ -29,6 +29,9 @@ type observation struct {
 	instead []string
 }
 
+// wasRead says that the signal has values of its own, and was not computed from others.
+func (x *observation) wasRead() bool { return x.state == Present && x.instead == nil }
+
 // observations is everything that was seen, on one grid.
 type observations struct {
 	grid grid

@@ -2,7 +2,6 @@ package triage
 
 import (
 	"math"
-	"slices"
 
 	"vllm-triage/promq"
 	"vllm-triage/triage/kb"
@@ -103,10 +102,5 @@ func (o *observations) downReplicas() []replica {
 func (r replica) idle() bool { return lastKnown(r.series("generation_tokens")) == 0 }
 
 func lastKnown(v []float64) float64 {
-	for _, x := range slices.Backward(v) {
-		if !math.IsNaN(x) {
-			return x
-		}
-	}
-	return math.NaN()
+	return at(v, lastIndex(v))
 }

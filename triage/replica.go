@@ -65,7 +65,7 @@ func (e *Engine) readReplicas(ctx context.Context, log *queryLog, p *plan, o *ob
 	var rows []row
 	for _, s := range e.kb.Signals {
 		x := o.get(s.ID)
-		if !s.Replica || x.state != Present || x.instead != nil || s.ID == "up" && o.noUp {
+		if !s.Replica || !x.wasRead() || s.ID == "up" && o.noUp {
 			continue
 		}
 		keys := p.replicaKeys
@@ -175,7 +175,7 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	var exprs []string
 	rank := func(format, id string, args ...any) {
 		x := o.get(id)
-		if x.state != Present || x.instead != nil {
+		if !x.wasRead() {
 			return
 		}
 		s := x.asked
@@ -188,7 +188,7 @@ func (e *Engine) chooseReplicas(ctx context.Context, log *queryLog, p *plan, o *
 	rank("bottomk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
 	rank("topk(3, avg_over_time((%s)[%s:%s]))", "running", late, step)
 	rank("bottomk(4, %s)", "up")
-	if sum, count := o.get("itl_sum"), o.get("itl_count"); sum.state == Present && count.state == Present && sum.instead == nil && count.instead == nil {
+	if sum, count := o.get("itl_sum"), o.get("itl_count"); sum.wasRead() && count.wasRead() {
 		itl := fmt.Sprintf("(%s) / (%s)", e.expression(p, sum.asked, []string{key}), e.expression(p, count.asked, []string{key}))
 		exprs = append(exprs, fmt.Sprintf("topk(4, avg_over_time((%s)[%s:%s]) / (avg_over_time((%s)[%s:%s] offset %s) > 0))",
 			itl, late, step, itl, before, step, back))

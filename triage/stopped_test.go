@@ -18,9 +18,12 @@ import (
 
 // ended is a store in which the metrics that begin so are exported no more from a moment on.
 func ended(s *memstore.Store, at time.Time, prefixes ...string) *memstore.Store {
-	return s.End(at, func(l labels.Labels) bool {
-		return slices.ContainsFunc(prefixes, func(x string) bool { return strings.HasPrefix(l.Get("__name__"), x) })
-	})
+	return s.End(at, func(l labels.Labels) bool { return begins(l, prefixes) })
+}
+
+// begins says that a series' name begins with one of some prefixes.
+func begins(l labels.Labels, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(x string) bool { return strings.HasPrefix(l.Get("__name__"), x) })
 }
 
 func stateOf(r triage.Report, signal string) (triage.State, string) {

@@ -102,8 +102,7 @@ func (e *Engine) weigh(p *plan, o *observations) *weighed {
 // unseen says that nothing of the engine is there.
 func (p *plan) unseen(o *observations) bool {
 	return len(p.names) == 0 || !slices.ContainsFunc(coreSignals, func(id string) bool {
-		x := o.get(id)
-		return x.state == Present && x.instead == nil
+		return o.get(id).wasRead()
 	})
 }
 

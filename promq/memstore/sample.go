@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"math"
+
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -16,6 +18,9 @@ type Sample struct {
 	// Hist is a native histogram, or nil.
 	Hist *histogram.FloatHistogram
 }
+
+// StaleAt is the marker that a series ended at a moment, in milliseconds since 1970.
+func StaleAt(at int64) Sample { return Sample{At: at, Value: math.Float64frombits(value.StaleNaN)} }
 
 // IsStale reports whether the sample is a staleness marker: its series ended here.
 func (s *Sample) IsStale() bool {

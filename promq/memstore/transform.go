@@ -3,13 +3,11 @@ package memstore
 import (
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 )
 
 // Apply returns a store of what f makes of each series: none, one or several. f must not change the samples it is given, but
@@ -93,12 +91,11 @@ func (s *Store) End(at time.Time, which func(labels.Labels) bool) *Store {
 		if !which(one.Labels) {
 			return []Series{one}
 		}
-		n := sort.Search(len(one.Samples), func(i int) bool { return one.Samples[i].At >= ms })
-		if n == 0 {
+		kept := between(one.Samples, math.MinInt64, ms-1)
+		if len(kept) == 0 {
 			return nil
 		}
-		marker := Sample{At: ms, Value: math.Float64frombits(value.StaleNaN)}
-		return []Series{{Labels: one.Labels, Samples: append(slices.Clone(one.Samples[:n]), marker)}}
+		return []Series{{Labels: one.Labels, Samples: append(slices.Clone(kept), StaleAt(ms))}}
 	})
 }
 

@@ -1,11 +1,8 @@
 package robust
 
 import (
-	"math"
 	"slices"
 	"time"
-
-	"github.com/prometheus/prometheus/model/value"
 
 	"vllm-triage/promq/memstore"
 	"vllm-triage/triage/eval"
@@ -29,7 +26,7 @@ func retime(one memstore.Series, segments []segment) memstore.Series {
 		if n := len(out.Samples); n > 0 && !starts(one.Samples, seg) {
 			// A server would have said that the series ended, else queries look back five minutes.
 			if end := out.Samples[n-1]; !end.IsStale() {
-				out.Samples = append(out.Samples, memstore.Sample{At: end.At + tick.Milliseconds(), Value: math.Float64frombits(value.StaleNaN)})
+				out.Samples = append(out.Samples, memstore.StaleAt(end.At+tick.Milliseconds()))
 			}
 		}
 		prev, havePrev := 0.0, false

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 
 	"vllm-triage/promq/memstore"
 )
@@ -93,7 +92,7 @@ func (x *exporter) scrape(at float64, s *server, started float64) {
 	}
 	for _, i := range slices.Sorted(maps.Keys(x.alive)) {
 		if !x.now[i] {
-			x.series[i].Samples = append(x.series[i].Samples, memstore.Sample{At: x.at, Value: math.Float64frombits(value.StaleNaN)})
+			x.series[i].Samples = append(x.series[i].Samples, memstore.StaleAt(x.at))
 		}
 	}
 	x.alive = x.now
